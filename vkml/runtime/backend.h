@@ -95,7 +95,7 @@ struct DeviceRecord {
     std::string driver;
     std::uint64_t memory = 0;
     bool usable = true;
-    std::string why;
+    std::string why = {};
 };
 
 /// The seams to the backends: what hardware there is, and one of them opened. Defined in runtime/cpu and runtime/vulkan.

@@ -1,0 +1,85 @@
+#include "vkml/runtime/capture.h"
+
+#include <utility>
+
+#include "vkml/core/error.h"
+#include "vkml/runtime/capture_log.h"
+
+namespace vkml {
+
+void CaptureLog::keep(const Block* block) {
+    if (block && block->owner != &pool_) touched_.try_emplace(block, Storage(const_cast<Block*>(block)));
+}
+
+void CaptureLog::note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
+                               Uses reads, Uses writes) {
+    for (const Use& use : reads) keep(use.block());
+    for (const Use& use : writes) keep(use.block());
+    Command command{.what = Command::What::dispatch, .dtype = dtype, .kernel = &kernel, .spec = spec, .grid = grid};
+    command.args = args_.size();
+    command.args_size = args.size();
+    args_.insert(args_.end(), args.begin(), args.end());
+    commands_.push_back(command);
+}
+
+void CaptureLog::note_copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
+                           std::size_t bytes) {
+    keep(target.get());
+    keep(source.get());
+    Command command{.what = Command::What::copy};
+    command.target = target->address + target_offset;
+    command.source = source->address + source_offset;
+    command.bytes = bytes;
+    commands_.push_back(command);
+}
+
+void CaptureLog::note_barrier() { commands_.push_back({.what = Command::What::barrier}); }
+
+void CaptureLog::play(Backend& backend) const {
+    for (const Command& c : commands_) {
+        switch (c.what) {
+            case Command::What::dispatch:
+                backend.dispatch(*c.kernel, c.dtype, c.spec, c.grid, std::span(args_).subspan(c.args, c.args_size));
+                break;
+            case Command::What::copy: backend.copy(c.target, c.source, c.bytes); break;
+            case Command::What::barrier: backend.barrier(); break;
+        }
+    }
+}
+
+Capture::Capture(Stream& stream, const std::function<void()>& work)
+    : stream_(&stream), log_(std::make_unique<CaptureLog>(stream.backend())) {
+    // The stream stays locked: what another thread records meanwhile is not part of this capture.
+    std::lock_guard lock(stream.mutex_);
+    check<Error>(!stream.capture_, "capture: expected no capture within a capture, got one");
+    stream.set_capture(log_.get());
+    try {
+        work();
+    } catch (...) {
+        stream.set_capture(nullptr);
+        throw;
+    }
+    stream.set_capture(nullptr);
+}
+
+Capture::~Capture() {
+    if (log_) stream_->backend().wait(stream_->submit());
+}
+
+Capture::Capture(Capture&& other) noexcept : stream_(other.stream_), log_(std::move(other.log_)) {}
+
+void Capture::replay() {
+    std::lock_guard lock(stream_->mutex_);
+    Backend& backend = stream_->backend();
+    // The log's commands carry no epochs: fence them off from what came before and what follows.
+    backend.barrier();
+    log_->play(backend);
+    backend.barrier();
+    stream_->epoch_++;
+    stream_->submit_locked();
+    if (stream_->synchronous_) stream_->raise_fault();
+}
+
+std::size_t Capture::size() const { return log_->size(); }
+
+}  // namespace vkml

@@ -1,0 +1,28 @@
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "vkml/runtime/stream.h"
+
+namespace vkml {
+
+/// A recorded run of device work. Recording runs `work` once; `replay` submits the same commands again, on the same tensors,
+/// at the cost of one submit. Values that the host passed in (Python numbers, seeds) are those of the recording; values that
+/// tensors hold are read anew. Reading or writing a tensor from the host inside `work` is an Error.
+class Capture {
+public:
+    Capture(Stream& stream, const std::function<void()>& work);
+    ~Capture();
+    Capture(Capture&&) noexcept;
+    Capture& operator=(Capture&&) = delete;
+
+    void replay();
+    /// Commands per replay, barriers included.
+    std::size_t size() const;
+
+private:
+    Stream* stream_;
+    std::unique_ptr<CaptureLog> log_;
+};
+
+}  // namespace vkml

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstddef>
+#include <unordered_map>
+#include <vector>
+
+#include "vkml/runtime/pool.h"
+#include "vkml/runtime/stream.h"
+
+namespace vkml {
+
+/// What a stream notes down while a capture runs: the commands, the memory they touch, and a pool of their own, so that every
+/// address stays what it was until the capture goes.
+class CaptureLog {
+public:
+    explicit CaptureLog(Backend& backend) : pool_(backend, MemoryKind::device) {}
+
+    Storage allocate(std::size_t bytes) { return pool_.allocate(bytes); }
+    void note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
+                       Uses writes);
+    void note_copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
+                   std::size_t bytes);
+    void note_barrier();
+
+    /// Records every command again, in order.
+    void play(Backend& backend) const;
+    std::size_t size() const { return commands_.size(); }
+
+private:
+    struct Command {
+        enum class What : std::uint8_t { dispatch, copy, barrier } what;
+        DType dtype = DType::none;
+        const Kernel* kernel = nullptr;
+        Spec spec = {};
+        Grid grid = {};
+        std::size_t args = 0, args_size = 0;  // where in args_
+        Address target = 0, source = 0;
+        std::size_t bytes = 0;
+    };
+    void keep(const Block* block);
+
+    Pool pool_;  // destroyed last: the storages below return to it
+    std::unordered_map<const Block*, Storage> touched_;
+    std::vector<Command> commands_;
+    std::vector<std::byte> args_;
+};
+
+}  // namespace vkml

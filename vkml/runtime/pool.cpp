@@ -1,0 +1,131 @@
+#include "vkml/runtime/pool.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "vkml/core/error.h"
+
+namespace vkml {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kFirstSlab = std::size_t{64} << 20;
+constexpr std::size_t kLargestSlab = std::size_t{512} << 20;
+// From here on a block has device memory of its own, so that it can be given back alone.
+constexpr std::size_t kOwnMemory = std::size_t{32} << 20;
+
+/// Eight classes per power of two: at most an eighth of a block is padding.
+int size_class_of(std::size_t bytes) {
+    const std::size_t units = (bytes - 1) / kAlignment;
+    if (units < 16) return static_cast<int>(units);
+    const int power = std::bit_width(units) - 1;  // >= 4
+    const std::size_t step = (units >> (power - 3)) & 7;
+    return 16 + (power - 4) * 8 + static_cast<int>(step);
+}
+
+std::size_t class_bytes(int size_class) {
+    if (size_class < 16) return (static_cast<std::size_t>(size_class) + 1) * kAlignment;
+    const int power = 4 + (size_class - 16) / 8;
+    const std::size_t step = static_cast<std::size_t>((size_class - 16) % 8);
+    return (((8 + step + 1) << (power - 3))) * kAlignment;
+}
+
+}  // namespace
+
+Pool::~Pool() {
+    for (auto& slab : slabs_) {
+        for (Block* block : slab->blocks) delete static_cast<PooledBlock*>(block);
+        backend_.release(slab->memory);
+    }
+}
+
+Storage Pool::allocate(std::size_t bytes) {
+    check<OutOfMemoryError>(bytes < (std::size_t{1} << 48), "allocation: expected fewer than 2^48 bytes, got ", bytes);
+    const int size_class = size_class_of(std::max<std::size_t>(bytes, 1));
+    std::lock_guard lock(mutex_);
+    PooledBlock* block = find_free(size_class);
+    if (!block) block = carve(class_bytes(size_class), size_class);
+    block->slab->live++;
+    stats_.live_allocations++;
+    stats_.total_allocations++;
+    stats_.in_use_bytes += block->bytes;
+    stats_.peak_in_use_bytes = std::max(stats_.peak_in_use_bytes, stats_.in_use_bytes);
+    return Storage(block);
+}
+
+void Pool::take_back(Block* block) noexcept {
+    auto* pooled = static_cast<PooledBlock*>(block);
+    std::lock_guard lock(mutex_);
+    pooled->slab->live--;
+    stats_.live_allocations--;
+    stats_.in_use_bytes -= pooled->bytes;
+    free_[static_cast<std::size_t>(pooled->size_class)].push_back(pooled);
+}
+
+Pool::PooledBlock* Pool::find_free(int size_class) {
+    auto& list = free_[static_cast<std::size_t>(size_class)];
+    if (list.empty()) return nullptr;
+    PooledBlock* block = list.back();
+    list.pop_back();
+    return block;
+}
+
+Pool::PooledBlock* Pool::carve(std::size_t bytes, int size_class) {
+    Slab* slab = nullptr;
+    if (bytes >= kOwnMemory) {
+        slab = new_slab(bytes);
+    } else {
+        for (auto& candidate : slabs_)
+            if (candidate->memory.bytes - candidate->used >= bytes) slab = candidate.get();
+        if (!slab) {
+            next_slab_ = std::clamp(next_slab_ * 2, kFirstSlab, kLargestSlab);
+            slab = new_slab(next_slab_);
+        }
+    }
+    auto block = std::make_unique<PooledBlock>();
+    block->address = slab->memory.address + slab->used;
+    block->bytes = bytes;
+    block->host = slab->memory.host ? static_cast<std::byte*>(slab->memory.host) + slab->used : nullptr;
+    block->device = backend_.device();
+    block->owner = this;
+    block->slab = slab;
+    block->size_class = size_class;
+    slab->blocks.push_back(block.get());
+    slab->used += bytes;
+    stats_.block_count++;
+    return block.release();
+}
+
+Pool::Slab* Pool::new_slab(std::size_t bytes) {
+    auto slab = std::make_unique<Slab>();
+    slab->memory = backend_.allocate(bytes, kind_);
+    stats_.reserved_bytes += slab->memory.bytes;
+    stats_.device_allocations++;
+    slabs_.push_back(std::move(slab));
+    return slabs_.back().get();
+}
+
+void Pool::trim() {
+    std::lock_guard lock(mutex_);
+    for (auto& list : free_) std::erase_if(list, [](PooledBlock* block) { return block->slab->live == 0; });
+    std::erase_if(slabs_, [this](const std::unique_ptr<Slab>& slab) {
+        if (slab->live > 0) return false;
+        for (Block* block : slab->blocks) delete static_cast<PooledBlock*>(block);
+        stats_.block_count -= slab->blocks.size();
+        stats_.reserved_bytes -= slab->memory.bytes;
+        backend_.release(slab->memory);
+        return true;
+    });
+}
+
+MemoryStats Pool::stats() const {
+    std::lock_guard lock(mutex_);
+    return stats_;
+}
+
+void Pool::reset_peak() {
+    std::lock_guard lock(mutex_);
+    stats_.peak_in_use_bytes = stats_.in_use_bytes;
+}
+
+}  // namespace vkml

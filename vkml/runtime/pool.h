@@ -1,0 +1,68 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "vkml/core/storage.h"
+#include "vkml/runtime/backend.h"
+
+namespace vkml {
+
+/// What memory_stats() shows; bytes and counts.
+struct MemoryStats {
+    std::uint64_t in_use_bytes = 0, peak_in_use_bytes = 0, reserved_bytes = 0;
+    std::uint64_t live_allocations = 0, total_allocations = 0, device_allocations = 0, block_count = 0;
+    /// Share of the reserved bytes that no tensor uses.
+    double fragmentation() const {
+        return reserved_bytes ? 1.0 - static_cast<double>(in_use_bytes) / static_cast<double>(reserved_bytes) : 0.0;
+    }
+};
+
+/// Cuts device memory into blocks by size class and keeps freed blocks for the next request of their class, so a repeated
+/// step reaches a state without new device allocations. A block is reusable as soon as it is freed: the stream is in
+/// order, and the epochs on the block bring the barrier. Any thread may allocate and free.
+class Pool final : public BlockOwner {
+public:
+    Pool(Backend& backend, MemoryKind kind) : backend_(backend), kind_(kind) {}
+    ~Pool() override;
+    Pool(const Pool&) = delete;
+    Pool& operator=(const Pool&) = delete;
+
+    /// At least `bytes` bytes at a 256-byte boundary. Throws OutOfMemoryError.
+    Storage allocate(std::size_t bytes);
+    void take_back(Block* block) noexcept override;
+    /// Returns device memory in which no block is in use. The caller has waited for the device.
+    void trim();
+
+    MemoryStats stats() const;
+    void reset_peak();
+
+private:
+    struct Slab {
+        Memory memory;
+        std::size_t used = 0;  // carved from the start
+        std::size_t live = 0;  // blocks handed out
+        std::vector<Block*> blocks;
+    };
+    struct PooledBlock : Block {
+        Slab* slab = nullptr;
+        int size_class = 0;
+    };
+    static constexpr int kClasses = 256;
+
+    Slab* new_slab(std::size_t bytes);
+    PooledBlock* carve(std::size_t bytes, int size_class);
+    PooledBlock* find_free(int size_class);
+
+    Backend& backend_;
+    MemoryKind kind_;
+    mutable std::mutex mutex_;
+    std::array<std::vector<PooledBlock*>, kClasses> free_;
+    std::vector<std::unique_ptr<Slab>> slabs_;
+    std::size_t next_slab_ = 0;
+    MemoryStats stats_;
+};
+
+}  // namespace vkml

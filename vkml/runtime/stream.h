@@ -1,0 +1,117 @@
+#pragma once
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "vkml/core/tensor.h"
+#include "vkml/runtime/backend.h"
+#include "vkml/runtime/kernel.h"
+#include "vkml/runtime/pool.h"
+
+namespace vkml {
+
+/// The block a dispatch touches through a tensor or a storage; nothing for an undefined or empty one.
+class Use {
+public:
+    Use(const Tensor& t) : block_(t.defined() ? t.storage().get() : nullptr) {}
+    Use(const Storage& s) : block_(s.get()) {}
+    Block* block() const { return block_; }
+
+private:
+    Block* block_;
+};
+using Uses = std::initializer_list<Use>;
+
+class CaptureLog;
+
+/// The one in-order queue of a device: every operator on it records here and returns at once. A dispatch waits on an earlier
+/// one only if they touch the same block in a conflicting way: each block carries the epoch of its last read and write, a
+/// barrier starts a new epoch. Any thread may call; calls are serialised.
+class Stream {
+public:
+    explicit Stream(std::unique_ptr<Backend> backend);
+    ~Stream();
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    Device device() const { return device_; }
+    const Limits& limits() const { return backend_->limits(); }
+    Backend& backend() { return *backend_; }
+
+    /// Memory in stream order: what it held before is overwritten only after earlier work is done. Throws OutOfMemoryError.
+    Storage allocate(std::size_t bytes);
+
+    /// Records one dispatch that reads and writes the blocks named. An empty grid does nothing.
+    /// Throws NotImplementedError when there is no kernel for `dtype` on this device.
+    template <class Args>
+    void launch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args, Uses reads, Uses writes) {
+        static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
+        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), reads, writes);
+    }
+
+    /// Host to device; `source` may be reused on return. Does not wait for the device.
+    void upload(const Storage& target, std::size_t offset, const void* source, std::size_t bytes);
+    /// Device to host; waits for everything recorded so far and raises what kernels reported.
+    void download(void* target, const Storage& source, std::size_t offset, std::size_t bytes);
+    /// Device to device within this stream; the ranges do not overlap.
+    void copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset, std::size_t bytes);
+
+    /// Starts the device on what was recorded; returns the position to wait for.
+    Timepoint submit();
+    void wait(Timepoint point) { backend_->wait(point); }
+    /// Waits for everything recorded so far and raises what kernels reported.
+    void synchronize();
+
+    /// For a kernel's arguments: where to report a fault. The report is raised at the next host read (on the CPU, at once).
+    Address fault_address();
+
+    MemoryStats memory_stats() const { return pool_.stats(); }
+    void reset_peak_memory() { pool_.reset_peak(); }
+    /// Gives unused memory back to the device, after waiting for it.
+    void empty_cache();
+    std::uint64_t dispatch_count() const { return dispatches_; }
+
+    /// True: every operator is waited for before it returns, so that an error appears where it was made.
+    void set_eager(bool eager) { eager_ = eager; }
+
+    /// Where allocations and dispatches are also noted down while a capture runs; null ends it. See runtime/capture.h.
+    void set_capture(CaptureLog* log);
+
+private:
+    friend class Capture;
+    void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
+                Uses writes);
+    void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
+    void after_recording(std::size_t bytes);
+    Timepoint submit_locked();
+    void raise_fault();
+    void retire_staging(bool all);
+    void require_outside_capture(const char* what) const;
+
+    std::unique_ptr<Backend> backend_;
+    Device device_;
+    Pool pool_;
+    Pool staging_pool_;
+    mutable std::recursive_mutex mutex_;
+    std::uint64_t epoch_ = 1;
+    std::uint64_t dispatches_ = 0;
+    int pending_ = 0, batch_;        // dispatches recorded since the last submit, and how many make the next
+    std::size_t pending_bytes_ = 0;  // touched by them
+    bool eager_ = false;
+    bool synchronous_ = false;
+    CaptureLog* capture_ = nullptr;
+    struct Staged {
+        Timepoint until;
+        Storage block;
+    };
+    std::deque<Staged> in_flight_;  // staging blocks the device may still be copying from
+    std::size_t in_flight_bytes_ = 0;
+    Memory fault_memory_;
+    bool fault_armed_ = false;  // a kernel that can report has been recorded since the last look
+};
+
+}  // namespace vkml
