@@ -72,6 +72,8 @@ public:
     const std::shared_ptr<AutogradMeta>& autograd() const { return impl().autograd; }
     void set_autograd(std::shared_ptr<AutogradMeta> meta) const { impl().autograd = std::move(meta); }
 
+    /// True when nobody else holds this tensor or views its storage.
+    bool is_unique() const { return impl().use_count() == 1 && (!storage() || storage()->use_count() == 1); }
     /// Same object, not same values.
     bool is(const Tensor& other) const { return impl_ == other.impl_; }
     TensorImpl& impl() const {
