@@ -84,12 +84,16 @@ def parse_directive(text: str, where: str) -> Directive:
         elif not equals or not IDENTIFIER.match(name):
             raise KernelError(f"{where}: expected NAME=VALUE or a -flag, got '{token}'")
         elif name == "ELEMENT":
-            directive.elements = value.split(",")
+            directive.elements = [element or "?" for element in value.split(",")]
         elif name == "as":
             directive.symbol = value
         else:
             directive.defines.append(token)
-    unknown = [e for e in directive.elements if e not in DTYPES or (e == "" and directive.elements != [""])]
+    return checked(directive, where)
+
+
+def checked(directive: Directive, where: str) -> Directive:
+    unknown = [e for e in directive.elements if e not in DTYPES]
     if unknown:
         known = " ".join(e for e in DTYPES if e)
         raise KernelError(f"{where}: unknown ELEMENT '{unknown[0]}', known are {known}")
@@ -174,7 +178,9 @@ def plan(args: argparse.Namespace) -> None:
 
 # compile -------------------------------------------------------------------------------------------------------------
 
-IMPORT = re.compile(r"^\s*(?:public\s+)?(?:__exported\s+)?(?:import|__include|implementing)\s+\"?([\w./]+)\"?\s*;", re.M)
+IMPORT = re.compile(
+    r"^\s*(?:public\s+)?(?:__exported\s+)?(?:import|__include|implementing)\s+\"?([\w./]+)\"?\s*;", re.M
+)
 INCLUDE = re.compile(r"^\s*#\s*include\s+[\"<]([^\">]+)[\">]", re.M)
 
 
