@@ -1,0 +1,31 @@
+# The extension module vkml._core and its type stub, placed into python/vkml for development and into the wheel.
+
+execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT
+                OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "${Python_EXECUTABLE} has no nanobind; run `make setup`, or pip install nanobind")
+endif()
+find_package(nanobind CONFIG REQUIRED)
+
+file(GLOB_RECURSE module_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/*.cpp)
+if(NOT module_sources)
+  message(STATUS "No Python module: python/src has no sources yet")
+  return()
+endif()
+
+nanobind_add_module(_core NB_STATIC NB_DOMAIN vkml NOMINSIZE ${module_sources} ${python_sources})
+target_include_directories(_core PRIVATE ${PROJECT_SOURCE_DIR}/python/src)
+target_link_libraries(_core PRIVATE vkml::vkml vkml_warnings)
+
+if(SKBUILD)
+  set(package ${PROJECT_BINARY_DIR}/python)
+else()
+  set(package ${PROJECT_SOURCE_DIR}/python/vkml)
+endif()
+set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${package})
+nanobind_add_stub(_core_stub MODULE _core OUTPUT ${package}/_core.pyi PYTHON_PATH ${package} DEPENDS _core)
+
+if(SKBUILD)
+  install(TARGETS _core LIBRARY DESTINATION vkml)
+  install(FILES ${package}/_core.pyi DESTINATION vkml)
+endif()

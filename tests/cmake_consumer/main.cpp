@@ -1,0 +1,5 @@
+#if __has_include("vkml/vkml.h")
+#include "vkml/vkml.h"
+#endif
+
+int main() { return 0; }
