@@ -119,7 +119,8 @@ void Stream::synchronize() {
 void Stream::upload(const Storage& target, std::size_t offset, const void* source, std::size_t bytes) {
     if (bytes == 0) return;
     std::lock_guard lock(mutex_);
-    require_outside_capture("upload");
+    if (capture_) [[unlikely]]
+        return upload_in_capture(target, offset, source, bytes);
     if (synchronous_) {
         std::memcpy(static_cast<std::byte*>(target->host) + offset, source, bytes);
         return;
@@ -141,6 +142,13 @@ void Stream::upload(const Storage& target, std::size_t offset, const void* sourc
         done += piece;
         after_recording(piece);
     }
+}
+
+void Stream::upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes) {
+    // The capture keeps the staging block: each replay copies the values of the recording again.
+    const Storage staging = staging_pool_.allocate(bytes);
+    std::memcpy(staging->host, source, bytes);
+    copy(target, offset, staging, 0, bytes);
 }
 
 void Stream::download(void* target, const Storage& source, std::size_t offset, std::size_t bytes) {

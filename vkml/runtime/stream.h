@@ -86,6 +86,7 @@ private:
     void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
                 Uses writes);
     void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
+    void upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes);
     void after_recording(std::size_t bytes);
     Timepoint submit_locked();
     void raise_fault();
