@@ -11,6 +11,7 @@ if(tests)
     FetchContent_MakeAvailable(googletest)
   endif()
   add_executable(vkml_tests ${tests})
+  vkml_add_kernels(vkml_tests tests/cpp)
   target_link_libraries(vkml_tests PRIVATE vkml::vkml vkml_internal hwy::hwy vkml::dnnl GTest::gmock_main)
   # libgomp is not instrumented, so its barriers look like races; drivers leak and are not ours.
   set(environment "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
