@@ -1,24 +1,20 @@
-"""The multi-tensor optimizer: known answers, many tensors of odd sizes, 16-bit and float64 parameters, absent gradients."""
-
-import struct
+"""The multi-tensor optimizer: known answers, odd sizes, 16-bit and float64 parameters, absent gradients."""
 
 import numpy as np
 import pytest
 
+import vkml
 from vkml import _core
 
 
 def make(values, device, dtype="float32"):
-    values = np.asarray(values, np.float64 if dtype == "float64" else np.float32)
-    return _core._from_bytes(values.tobytes(), values.shape, dtype, _core.device(device))
+    return vkml.tensor(np.asarray(values, np.float64), dtype=dtype, device=device)
 
 
 def read(t):
-    kind = np.float64 if str(t.dtype) == "float64" else np.float32
-    return np.frombuffer(_core._to_bytes(t), kind).reshape(t.shape)
+    return t.numpy()
 
 
-@pytest.mark.parametrize("device", ["cpu", "vulkan:0"])
 @pytest.mark.parametrize(
     ("rule", "options", "steps", "answer"),
     [
@@ -42,7 +38,6 @@ def adam64(p, g, m, v, t, lr, b1, b2, eps, wd):
     return p - lr / (1 - b1**t) * m / (np.sqrt(v) / np.sqrt(1 - b2**t) + eps)
 
 
-@pytest.mark.parametrize("device", ["cpu", "vulkan:0"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_many_tensors_follow_adam(device, dtype):
     rng = np.random.default_rng(3)
@@ -67,7 +62,6 @@ def test_many_tensors_follow_adam(device, dtype):
         np.testing.assert_allclose(read(got), want, rtol=bound, atol=bound)
 
 
-@pytest.mark.parametrize("device", ["cpu", "vulkan:0"])
 def test_absent_gradient_leaves_the_parameter(device):
     a, b = make([1.0, 2.0], device), make([3.0], device)
     optimizer = _core._MultiTensorOptimizer([a, b], "sgd", lr=0.5)
@@ -75,14 +69,12 @@ def test_absent_gradient_leaves_the_parameter(device):
     assert read(a).tolist() == [1.0, 2.0] and read(b).tolist() == [2.5]
 
 
-@pytest.mark.parametrize("device", ["cpu", "vulkan:0"])
 def test_half_parameters_round_once(device):
-    dev = _core.device(device)
-    p = _core._from_bytes(struct.pack("<2e", 1.0, -2.0), (2,), "float16", dev)
-    g = _core._from_bytes(struct.pack("<2e", 0.25, 3.0), (2,), "float16", dev)
+    p = make([1.0, -2.0], device, "float16")
+    g = make([0.25, 3.0], device, "float16")
     _core._MultiTensorOptimizer([p], "sgd", lr=0.1).step([g])
     want = np.array([1.0 - np.float32(0.1) * 0.25, -2.0 - np.float32(0.1) * 3.0], np.float32).astype(np.float16)
-    assert np.frombuffer(_core._to_bytes(p), np.float16).tolist() == want.tolist()
+    assert read(p).tolist() == want.tolist()
 
 
 def test_wrong_gradients_are_refused():
