@@ -15,6 +15,7 @@ install(TARGETS vkml EXPORT vkmlTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBD
 install(EXPORT vkmlTargets NAMESPACE vkml:: DESTINATION ${package_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vkml DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
         PATTERN "*.h" PATTERN "*.def")
+install(FILES ${PROJECT_BINARY_DIR}/generated/vkml/operators.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vkml)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vkmlConfig.cmake.in ${PROJECT_BINARY_DIR}/vkmlConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/vkmlConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -1,4 +1,4 @@
-# Compiles every vkml/**/*.slang that has `//! kernel` directives and adds the modules to a target.
+# Compiles every .slang of a folder that has `//! kernel` directives and adds the modules to a target.
 
 set(VKML_TOOLS_DIR "" CACHE PATH "Where shader tool wheels are unpacked (default: <source>/build/tools)")
 set(VKML_SLANGC "" CACHE FILEPATH "Use this slangc, whatever its version")
@@ -61,13 +61,15 @@ function(vkml_kernel_source stem)
   set_property(GLOBAL APPEND PROPERTY VKML_KERNEL_SOURCES ${VKML_GENERATED}/${stem}.spv.cpp)
 endfunction()
 
-function(vkml_add_kernels target)
+# vkml_add_kernels(<target> <folder of the source tree>)
+function(vkml_add_kernels target folder)
   set(VKML_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/vkml/*.slang)
+  set(plan ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernels.cmake)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.slang)
   file(MAKE_DIRECTORY ${VKML_GENERATED})
   execute_process(
     COMMAND ${Python_EXECUTABLE} ${VKML_KERNEL_DRIVER} plan --root ${PROJECT_SOURCE_DIR} --generated
-            ${VKML_GENERATED} --out ${CMAKE_CURRENT_BINARY_DIR}/kernels.cmake ${sources}
+            ${VKML_GENERATED} --out ${plan} ${sources}
     RESULT_VARIABLE failed)
   # Directives live in the sources, so an edited kernel plans again: about a second.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources} ${VKML_KERNEL_DRIVER})
@@ -75,10 +77,10 @@ function(vkml_add_kernels target)
     message(FATAL_ERROR "A kernel directive is wrong, see above.")
   endif()
   set_property(GLOBAL PROPERTY VKML_KERNEL_SOURCES "")
-  file(STRINGS ${CMAKE_CURRENT_BINARY_DIR}/kernels.cmake has_kernels REGEX "^vkml_kernel_source" LIMIT_COUNT 1)
+  file(STRINGS ${plan} has_kernels REGEX "^vkml_kernel_source" LIMIT_COUNT 1)
   if(has_kernels)
     vkml_find_kernel_tools()
-    include(${CMAKE_CURRENT_BINARY_DIR}/kernels.cmake)
+    include(${plan})
   endif()
   get_property(generated GLOBAL PROPERTY VKML_KERNEL_SOURCES)
   target_sources(${target} PRIVATE ${generated})

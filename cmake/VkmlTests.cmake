@@ -11,6 +11,7 @@ if(tests)
     FetchContent_MakeAvailable(googletest)
   endif()
   add_executable(vkml_tests ${tests})
+  vkml_add_kernels(vkml_tests tests/cpp)
   target_link_libraries(vkml_tests PRIVATE vkml::vkml vkml_internal hwy::hwy vkml::dnnl GTest::gmock_main)
   # libgomp is not instrumented, so its barriers look like races; drivers leak and are not ours.
   set(environment "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
@@ -21,7 +22,7 @@ if(tests)
   gtest_discover_tests(vkml_tests DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 ENVIRONMENT "${environment}")
 endif()
 
-if(VKML_INSTALL AND NOT VKML_FETCHED AND NOT VKML_SANITIZE AND EXISTS ${PROJECT_SOURCE_DIR}/tests/cmake_consumer)
+if(VKML_INSTALL AND NOT VKML_FETCHED AND NOT VKML_SANITIZE AND EXISTS ${PROJECT_SOURCE_DIR}/vkml)
   add_test(NAME cmake_consumer
            COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}
                    -DGENERATOR=${CMAKE_GENERATOR} -DMAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}

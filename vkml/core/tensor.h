@@ -72,6 +72,27 @@ public:
     const std::shared_ptr<AutogradMeta>& autograd() const { return impl().autograd; }
     void set_autograd(std::shared_ptr<AutogradMeta> meta) const { impl().autograd = std::move(meta); }
 
+    /// The operators of the same names, as methods; defined beside them in vkml/ops.
+    Tensor reshape(const Shape& shape) const;
+    Tensor permute(const Dims& axes) const;
+    Tensor transpose(std::int64_t a, std::int64_t b) const;
+    Tensor expand(const Shape& shape) const;
+    Tensor unsqueeze(std::int64_t dim) const;
+    Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
+    Tensor contiguous() const;
+    Tensor clone() const;
+    Tensor detach() const;
+    Tensor to(Device device) const;
+    Tensor to(DType dtype) const;
+    /// The one element of the tensor; waits for it. Throws Error unless numel() is 1.
+    double item() const;
+    /// The elements in row-major order; waits for them. T must be the dtype's own type (float for f32, std::int64_t for i64,
+    /// std::uint16_t for the bits of f16 and bf16, std::uint8_t for bool); else DTypeError.
+    template <class T>
+    std::vector<T> to_vector() const;
+    /// See vkml/autograd/engine.h.
+    void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+
     /// True when nobody else holds this tensor or views its storage.
     bool is_unique() const { return impl().use_count() == 1 && (!storage() || storage()->use_count() == 1); }
     /// Same object, not same values.

@@ -1,0 +1,262 @@
+#include "vkml/runtime/vulkan/memory.h"
+
+#include <algorithm>
+
+#include "vkml/core/error.h"
+#include "vkml/runtime/vulkan/commands.h"
+
+namespace vkml::vulkan {
+
+namespace {
+
+constexpr VkDeviceSize kAlignment = 256;
+constexpr VkMemoryPropertyFlags kMapped =
+    VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+constexpr VkDeviceSize kSparseChunk = VkDeviceSize{1} << 30;
+
+VkDeviceSize align_up(VkDeviceSize value, VkDeviceSize alignment) { return (value + alignment - 1) / alignment * alignment; }
+
+[[noreturn]] void fail_limit(VkDeviceSize limit, std::string_view name, VkDeviceSize got) {
+    fail<OutOfMemoryError>("allocation: expected at most ", limit, " bytes (", name, "), got ", got);
+}
+
+}  // namespace
+
+MemoryTable::MemoryTable(LogicalDevice& device) : device_(device) {}
+
+MemoryTable::~MemoryTable() {
+    for (Allocation& a : retired_) destroy(a);
+    for (auto& [address, a] : live_) destroy(a);
+}
+
+Memory MemoryTable::allocate(std::size_t bytes, MemoryKind kind) {
+    if (bytes > SIZE_MAX / 2) fail_limit(device_.physical.limits.max_allocation, "maxMemoryAllocationSize", bytes);
+    const VkDeviceSize size = align_up(std::max<VkDeviceSize>(bytes, 1), kAlignment);
+    std::lock_guard lock(lock_);
+    Allocation a = create(size + padding_, kind);
+    if (a.base % kAlignment && padding_ == 0) {
+        destroy(a);
+        padding_ = kAlignment;
+        a = create(size + padding_, kind);
+    }
+    const Address address = align_up(a.base, kAlignment);
+    a.bytes = size;
+    const Memory memory{address, size, a.host ? a.host + (address - a.base) : nullptr};
+    live_.emplace(address, std::move(a));
+    return memory;
+}
+
+void MemoryTable::retire(const Memory& memory, Timepoint after) noexcept {
+    std::lock_guard lock(lock_);
+    auto it = live_.find(memory.address);
+    if (it == live_.end()) return;
+    it->second.after = after;
+    retired_.push_back(std::move(it->second));
+    live_.erase(it);
+}
+
+bool MemoryTable::collect(Timepoint reached) noexcept {
+    std::lock_guard lock(lock_);
+    std::erase_if(retired_, [&](Allocation& a) {
+        if (a.after > reached) return false;
+        destroy(a);
+        return true;
+    });
+    return !retired_.empty();
+}
+
+MemoryTable::Place MemoryTable::find(Address address, std::size_t bytes) const {
+    std::lock_guard lock(lock_);
+    auto it = live_.upper_bound(address);
+    if (it != live_.begin()) {
+        const auto& [start, a] = *--it;
+        if (address - start <= a.bytes && bytes <= a.bytes - (address - start)) return {a.buffer, address - a.base};
+    }
+    fail<Error>("copy: expected a range inside one allocation of ", device_.physical.properties.deviceName, ", got ", bytes,
+                " bytes at address ", address);
+}
+
+void MemoryTable::check_limits(VkDeviceSize size, bool sparse) const {
+    const PhysicalDevice& p = device_.physical;
+    if (size > p.vulkan13.maxBufferSize) fail_limit(p.vulkan13.maxBufferSize, "maxBufferSize", size);
+    if (sparse && size > p.properties.limits.sparseAddressSpaceSize)
+        fail_limit(p.properties.limits.sparseAddressSpaceSize, "sparseAddressSpaceSize", size);
+    // max_allocation is maxMemoryAllocationSize, or less under VKML_MIN_SPEC.
+    const VkDeviceSize single = std::min<VkDeviceSize>(p.vulkan11.maxMemoryAllocationSize, p.limits.max_allocation);
+    if (!sparse && size > single) fail_limit(single, "maxMemoryAllocationSize", size);
+    const VkDeviceSize pieces = sparse ? size / kSparseChunk + 1 : 1, allowed = p.properties.limits.maxMemoryAllocationCount;
+    if (count_ + pieces > allowed)
+        fail<OutOfMemoryError>("allocation: expected at most ", allowed, " allocations (maxMemoryAllocationCount), got ",
+                               count_ + pieces, ", the last one of ", size, " bytes");
+}
+
+MemoryTable::Allocation MemoryTable::create(VkDeviceSize size, MemoryKind kind) {
+    const PhysicalDevice& p = device_.physical;
+    const bool sparse = kind == MemoryKind::device && p.sparse() && size > p.vulkan11.maxMemoryAllocationSize;
+    check_limits(size, sparse);
+    Allocation a;
+    a.size = size;
+    const VkBufferCreateInfo info{
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .pNext = nullptr,
+        .flags = sparse ? VkBufferCreateFlags{VK_BUFFER_CREATE_SPARSE_BINDING_BIT} : 0,
+        .size = size,
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                 VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
+        .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
+        .queueFamilyIndexCount = 0,
+        .pQueueFamilyIndices = nullptr};
+    const VkResult made = device_.api.vkCreateBuffer(device_.handle, &info, nullptr, &a.buffer);
+    if (made == VK_ERROR_OUT_OF_DEVICE_MEMORY || made == VK_ERROR_OUT_OF_HOST_MEMORY)
+        fail_limit(p.limits.max_allocation, "vkCreateBuffer", size);
+    device_.check(made, "vkCreateBuffer");
+    try {
+        back(a, kind);
+        const VkBufferDeviceAddressInfo address{
+            .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .pNext = nullptr, .buffer = a.buffer};
+        a.base = device_.api.vkGetBufferDeviceAddress(device_.handle, &address);
+    } catch (...) {
+        destroy(a);
+        throw;
+    }
+    if (device_.debug())
+        device_.name_object(VK_OBJECT_TYPE_BUFFER, handle_bits(a.buffer),
+                            concat(kind == MemoryKind::host ? "host " : "device ", size, " bytes"));
+    return a;
+}
+
+std::vector<std::uint32_t> MemoryTable::candidates(std::uint32_t allowed, MemoryKind kind) const {
+    constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
+                                    mappable = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    const auto& memory = device_.physical.memory;
+    const bool unified = device_.physical.unified();
+    std::vector<std::pair<int, std::uint32_t>> ranked;
+    for (std::uint32_t i = 0; i < memory.memoryTypeCount; i++) {
+        const VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
+        // Protected, lazily allocated and vendors' uncached types need features of their own.
+        if (!(allowed >> i & 1) || (flags & ~(local | mappable | cached))) continue;
+        const bool is_local = flags & local, is_mappable = (flags & mappable) == mappable, is_cached = flags & cached;
+        if (kind == MemoryKind::host ? !is_mappable : !is_local && !unified) continue;
+        const int score = kind == MemoryKind::host ? 2 * is_cached + !is_local
+                          : unified               ? 4 * is_local + 2 * (is_mappable && is_cached)
+                                                  : !(flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
+        ranked.emplace_back(-score, i);
+    }
+    std::stable_sort(ranked.begin(), ranked.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    std::vector<std::uint32_t> types;
+    for (auto& [score, type] : ranked) types.push_back(type);
+    return types;
+}
+
+void MemoryTable::back(Allocation& a, MemoryKind kind) {
+    VkMemoryRequirements needs;
+    device_.api.vkGetBufferMemoryRequirements(device_.handle, a.buffer, &needs);
+    const auto types = candidates(needs.memoryTypeBits, kind);
+    const auto& memory = device_.physical.memory;
+    check<DeviceError>(!types.empty(), "allocation: expected a memory type for ", kind == MemoryKind::host ? "host" : "device",
+                       " memory, got none on ", device_.physical.properties.deviceName);
+    const bool backed = std::any_of(types.begin(), types.end(), [&](std::uint32_t t) { return back_with(a, t, kind, needs); });
+    if (!backed) fail_heap(memory.memoryTypes[types.front()].heapIndex, needs.size);
+}
+
+bool MemoryTable::back_with(Allocation& a, std::uint32_t type, MemoryKind kind, const VkMemoryRequirements& needs) {
+    const PhysicalDevice& p = device_.physical;
+    const std::uint32_t heap = p.memory.memoryTypes[type].heapIndex;
+    const VkDeviceSize capacity = p.memory.memoryHeaps[heap].size;
+    if (needs.size > capacity || used_[heap] > capacity - needs.size) return false;
+    a.heap = heap;
+    const VkDeviceSize most = p.vulkan11.maxMemoryAllocationSize;
+    const bool sparse = needs.size > most;
+    const VkDeviceSize piece = sparse ? std::min(kSparseChunk, most) / needs.alignment * needs.alignment : needs.size;
+    for (VkDeviceSize at = 0; at < needs.size; at += piece)
+        if (!take(a, type, std::min(piece, needs.size - at))) {
+            give(a);
+            return false;
+        }
+    if (sparse) {
+        bind_sparse(a, needs.size, piece);
+        return true;
+    }
+    device_.check(device_.api.vkBindBufferMemory(device_.handle, a.buffer, a.memory[0], 0), "vkBindBufferMemory");
+    const VkMemoryPropertyFlags flags = p.memory.memoryTypes[type].propertyFlags;
+    // Device memory is shown to the host only where reading it is as cheap as reading any other.
+    if (kind == MemoryKind::host || (p.unified() && (flags & kMapped) == kMapped)) {
+        void* host = nullptr;
+        device_.check(device_.api.vkMapMemory(device_.handle, a.memory[0], 0, VK_WHOLE_SIZE, 0, &host), "vkMapMemory");
+        a.host = static_cast<std::byte*>(host);
+    }
+    return true;
+}
+
+bool MemoryTable::take(Allocation& a, std::uint32_t type, VkDeviceSize size) {
+    const VkMemoryAllocateFlagsInfo flags{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                          .pNext = nullptr,
+                                          .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
+                                          .deviceMask = 0};
+    const VkMemoryAllocateInfo info{
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &flags, .allocationSize = size, .memoryTypeIndex = type};
+    VkDeviceMemory memory;
+    const VkResult result = device_.api.vkAllocateMemory(device_.handle, &info, nullptr, &memory);
+    if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_TOO_MANY_OBJECTS)
+        return false;
+    device_.check(result, "vkAllocateMemory");
+    a.memory.push_back(memory);
+    a.charged += size;
+    used_[a.heap] += size;
+    count_++;
+    return true;
+}
+
+void MemoryTable::give(Allocation& a) noexcept {
+    for (VkDeviceMemory memory : a.memory) device_.api.vkFreeMemory(device_.handle, memory, nullptr);
+    count_ -= static_cast<std::uint32_t>(a.memory.size());
+    used_[a.heap] -= a.charged;
+    a.memory.clear();
+    a.charged = 0;
+}
+
+void MemoryTable::destroy(Allocation& a) noexcept {
+    device_.api.vkDestroyBuffer(device_.handle, a.buffer, nullptr);
+    give(a);
+}
+
+void MemoryTable::bind_sparse(const Allocation& a, VkDeviceSize size, VkDeviceSize piece) {
+    std::vector<VkSparseMemoryBind> binds;
+    for (VkDeviceMemory memory : a.memory) {
+        const VkDeviceSize at = binds.size() * piece;
+        binds.push_back({.resourceOffset = at, .size = std::min(piece, size - at), .memory = memory, .memoryOffset = 0, .flags = 0});
+    }
+    const VkSparseBufferMemoryBindInfo buffer{
+        .buffer = a.buffer, .bindCount = static_cast<std::uint32_t>(binds.size()), .pBinds = binds.data()};
+    const VkSemaphore done = create_timeline(device_);
+    const std::uint64_t value = 1;
+    const VkTimelineSemaphoreSubmitInfo timeline{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+                                                 .pNext = nullptr,
+                                                 .waitSemaphoreValueCount = 0,
+                                                 .pWaitSemaphoreValues = nullptr,
+                                                 .signalSemaphoreValueCount = 1,
+                                                 .pSignalSemaphoreValues = &value};
+    VkBindSparseInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_BIND_SPARSE_INFO;
+    info.pNext = &timeline;
+    info.bufferBindCount = 1;
+    info.pBufferBinds = &buffer;
+    info.signalSemaphoreCount = 1;
+    info.pSignalSemaphores = &done;
+    VkResult result;
+    {
+        std::lock_guard lock(device_.queue_lock);
+        result = device_.api.vkQueueBindSparse(device_.queue, 1, &info, VK_NULL_HANDLE);
+    }
+    if (result == VK_SUCCESS) wait_timeline(device_, done, value);
+    device_.api.vkDestroySemaphore(device_.handle, done, nullptr);
+    device_.check(result, "vkQueueBindSparse");
+}
+
+void MemoryTable::fail_heap(std::uint32_t heap, VkDeviceSize size) const {
+    const VkDeviceSize capacity = device_.physical.memory.memoryHeaps[heap].size;
+    fail<OutOfMemoryError>("allocation: expected at most ", capacity - std::min(capacity, used_[heap]), " bytes (left of memoryHeaps[",
+                           heap, "].size ", capacity, "), got ", size);
+}
+
+}  // namespace vkml::vulkan

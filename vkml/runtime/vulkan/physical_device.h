@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vkml/runtime/backend.h"
+#include "vkml/runtime/vulkan/api.h"
+#include "vkml/runtime/vulkan/features.h"
+
+namespace vkml::vulkan {
+
+/// One physical device as it was found: what it can do, and what vkML will use of it.
+struct PhysicalDevice {
+    VkPhysicalDevice handle = VK_NULL_HANDLE;
+    VkPhysicalDeviceProperties properties{};
+    VkPhysicalDeviceVulkan11Properties vulkan11{};
+    VkPhysicalDeviceVulkan12Properties vulkan12{};
+    VkPhysicalDeviceVulkan13Properties vulkan13{};
+    VkPhysicalDeviceMemoryProperties memory{};
+    std::vector<std::string> extensions;  // all it offers
+    Features features;                    // those to enable
+    Limits limits;
+    std::uint32_t queue_family = 0;
+    VkQueueFamilyProperties queue{};
+    std::string missing;  // the first mandatory thing it lacks; empty when usable
+
+    bool usable() const { return missing.empty(); }
+    /// 0 for the best kind: discrete, integrated, virtual, CPU, other.
+    int rank() const;
+    bool has_extension(const char* name) const;
+    bool sparse() const { return features.core.features.sparseBinding && (queue.queueFlags & VK_QUEUE_SPARSE_BINDING_BIT); }
+    /// Host and device share their memory.
+    bool unified() const;
+    /// Bytes of all device-local heaps.
+    std::uint64_t local_memory() const;
+};
+
+PhysicalDevice describe(const InstanceApi& api, VkPhysicalDevice handle);
+
+}  // namespace vkml::vulkan

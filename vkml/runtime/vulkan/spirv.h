@@ -1,0 +1,17 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "vkml/runtime/kernel.h"
+
+/// The little that must be read out of a module before a driver sees it.
+namespace vkml::vulkan {
+
+/// The first capability that `allowed` refuses, or -1.
+std::int64_t refused_capability(std::span<const std::uint32_t> code, const std::function<bool(std::uint32_t)>& allowed);
+
+/// Invocations of a workgroup along x with these specialization constants; 0 when they cannot be told.
+std::uint32_t local_size_x(std::span<const std::uint32_t> code, const Spec& spec);
+
+}  // namespace vkml::vulkan
