@@ -203,8 +203,8 @@ std::size_t VulkanBackend::pipeline_count() const { return state_ ? state_->pipe
 std::unique_ptr<Backend> open(int index) {
     check_same_process(instance().generation);
     const auto& devices = instance().devices;
-    if (!instance().failure.empty()) fail<DeviceError>("vulkan: ", instance().failure);
-    check<DeviceError>(index >= 0 && index < static_cast<int>(devices.size()), "vulkan: expected a device below ", devices.size(), ", got ",
+    check<DeviceError>(instance().failure.empty(), instance().failure);
+    check<DeviceError>(index >= 0 && index < static_cast<int>(devices.size()), "vulkan: expected an index below ", devices.size(), ", got ",
                        index);
     check<DeviceError>(devices[index].usable(), "vulkan:", index, ": ", devices[index].properties.deviceName, ": ", devices[index].missing);
     return std::make_unique<VulkanBackend>(index);

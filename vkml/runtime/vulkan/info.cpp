@@ -105,7 +105,7 @@ void add_types(Pairs& out, const PhysicalDevice& d) {
 
 std::vector<std::pair<std::string, std::string>> info(int index) {
     const Instance& found = instance();
-    check<DeviceError>(index >= 0 && index < static_cast<int>(found.devices.size()), "vulkan: expected a device below ",
+    check<DeviceError>(index >= 0 && index < static_cast<int>(found.devices.size()), "vulkan: expected an index below ",
                        found.devices.size(), ", got ", index);
     const PhysicalDevice& d = found.devices[index];
     Pairs out;

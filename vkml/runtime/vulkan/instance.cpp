@@ -110,7 +110,9 @@ void create_instance(Instance& self) {
         .ppEnabledLayerNames = layers.data(),
         .enabledExtensionCount = static_cast<std::uint32_t>(extensions.size()),
         .ppEnabledExtensionNames = extensions.data()};
-    check_result(self.global.vkCreateInstance(&info, nullptr, &self.handle), "vkCreateInstance");
+    const VkResult result = self.global.vkCreateInstance(&info, nullptr, &self.handle);
+    check<DeviceError>(result != VK_ERROR_INCOMPATIBLE_DRIVER, "no Vulkan device: the loader found no driver");
+    check_result(result, "vkCreateInstance");
     self.api = load_instance(self.global, self.handle);
 
     if (validate && self.debug_utils && self.api.vkCreateDebugUtilsMessengerEXT) {
@@ -127,7 +129,7 @@ void find_devices(Instance& self) {
     std::vector<VkPhysicalDevice> handles(count);
     check_result(self.api.vkEnumeratePhysicalDevices(self.handle, &count, handles.data()), "vkEnumeratePhysicalDevices");
     handles.resize(count);
-    check<DeviceError>(count > 0, "no Vulkan device: the loader found no driver with one");
+    check<DeviceError>(count > 0, "no Vulkan device: the drivers found none");
     for (VkPhysicalDevice handle : handles) self.devices.push_back(describe(self.api, handle));
     std::stable_sort(self.devices.begin(), self.devices.end(), [](const PhysicalDevice& a, const PhysicalDevice& b) {
         if (a.usable() != b.usable()) return a.usable();
