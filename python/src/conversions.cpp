@@ -89,6 +89,11 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
         stream_of(nb::cast<const Tensor&>(self)).submit();
         return self;
     }, nb::sig("def realize(self) -> Tensor"), "Starts the device on what was recorded. Returns the tensor.");
+    // Module.to: the object that an optimizer holds goes on meaning the parameter.
+    m.def("_rebind", [](nb::handle object, const Tensor& value) {
+        Tensor& target = nb::cast<Tensor&>(object);
+        target = Tensor(value.storage(), value.layout(), value.dtype(), value.device());
+    });
     m.def("_to_device", &to_device, "input"_a, "device"_a, ReleaseGil());
     tensor.def("fill_", [](nb::object self, const Scalar& value) {
             fill_in_place("fill_", nb::cast<const Tensor&>(self), value);
