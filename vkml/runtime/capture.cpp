@@ -12,7 +12,7 @@ void CaptureLog::keep(const Block* block) {
 }
 
 void CaptureLog::note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                               UseSpan reads, UseSpan writes) {
+                               Uses reads, Uses writes) {
     for (const Use& use : reads) keep(use.block());
     for (const Use& use : writes) keep(use.block());
     Command command{.what = Command::What::dispatch, .dtype = dtype, .kernel = &kernel, .spec = spec, .grid = grid};

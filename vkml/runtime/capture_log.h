@@ -15,8 +15,8 @@ public:
     explicit CaptureLog(Backend& backend) : pool_(backend, MemoryKind::device) {}
 
     Storage allocate(std::size_t bytes) { return pool_.allocate(bytes); }
-    void note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, UseSpan reads,
-                       UseSpan writes);
+    void note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
+                       Uses writes);
     void note_copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
                    std::size_t bytes);
     void note_barrier();

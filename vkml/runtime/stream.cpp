@@ -42,8 +42,8 @@ Storage Stream::allocate(std::size_t bytes) {
     }
 }
 
-void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, UseSpan reads,
-                    UseSpan writes) {
+void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
+                    Uses writes) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     std::lock_guard lock(mutex_);
     order(reads, writes);
@@ -57,7 +57,7 @@ void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid gr
     after_recording(bytes);
 }
 
-void Stream::order(UseSpan reads, UseSpan writes) {
+void Stream::order(Uses reads, Uses writes) {
     bool conflict = false;
     for (const Use& use : reads) conflict |= use.block() && use.block()->last_write == epoch_;
     for (const Use& use : writes)

@@ -25,8 +25,8 @@ public:
 private:
     Block* block_;
 };
-using UseSpan = std::span<const Use>;
-using Uses = std::initializer_list<Use>;
+using Uses = std::span<const Use>;
+using UseList = std::initializer_list<Use>;
 
 class CaptureLog;
 
@@ -50,11 +50,11 @@ public:
     /// Records one dispatch that reads and writes the blocks named. An empty grid does nothing.
     /// Throws NotImplementedError when there is no kernel for `dtype` on this device.
     template <class Args>
-    void launch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args, Uses reads,
-                Uses writes) {
+    void launch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args, UseList reads,
+                UseList writes) {
         static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
-        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), UseSpan(reads.begin(), reads.size()),
-               UseSpan(writes.begin(), writes.size()));
+        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), Uses(reads.begin(), reads.size()),
+               Uses(writes.begin(), writes.size()));
     }
 
     /// The same for a kernel that reaches its tensors through a table: any number of them.
@@ -96,9 +96,9 @@ public:
 
 private:
     friend class Capture;
-    void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, UseSpan reads,
-                UseSpan writes);
-    void order(UseSpan reads, UseSpan writes);  // brings the barrier if the epochs ask for one, and marks the blocks
+    void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
+                Uses writes);
+    void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
     void upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes);
     void after_recording(std::size_t bytes);
     Timepoint submit_locked();
