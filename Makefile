@@ -21,7 +21,7 @@ export PYTHONPATH := $(CURDIR)/python:$(CURDIR)
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: all setup system build demo test test-cpp test-python test-torch test-vulkan-validation checks lint format bench clean
+.PHONY: all setup system build demo test test-cpp test-python test-torch test-vulkan-validation checks lint format bench wheel clean
 
 all: build
 
@@ -75,6 +75,9 @@ format: setup
 
 bench: build
 	$(PY) -m bench $(if $(DEVICE),--device $(DEVICE)) $(ARGS)
+
+wheel: setup
+	scripts/wheel.sh $(PYTHON) dist
 
 clean:
 	rm -rf build $(VENV) dist

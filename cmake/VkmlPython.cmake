@@ -16,6 +16,9 @@ endif()
 nanobind_add_module(_core NB_STATIC NB_DOMAIN vkml NOMINSIZE ${module_sources} ${python_sources})
 target_include_directories(_core PRIVATE ${PROJECT_SOURCE_DIR}/python/src)
 target_link_libraries(_core PRIVATE vkml::vkml vkml_warnings)
+target_compile_definitions(_core PRIVATE VKML_VERSION="${PROJECT_VERSION}")
+# GCC 12 takes nanobind's std::optional arguments for uninitialised once it has inlined them.
+target_compile_options(_core PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 
 if(SKBUILD)
   set(package ${PROJECT_BINARY_DIR}/python)

@@ -25,7 +25,7 @@ bool dtype_named(std::string_view text, DType& out) {
 
 DType to_dtype(nb::handle h) {
     DType out = DType::none;
-    if (nb::isinstance<PyDType>(h)) return nb::cast<PyDType>(h).value;
+    if (nb::isinstance<PyDType>(h)) return nb::inst_ptr<PyDType>(h)->value;
     if (nb::isinstance<nb::str>(h) && dtype_named(nb::cast<std::string>(h), out)) return out;
     if (h.is(nb::handle(reinterpret_cast<PyObject*>(&PyFloat_Type)))) return default_dtype();
     if (h.is(nb::handle(reinterpret_cast<PyObject*>(&PyLong_Type)))) return DType::i64;
@@ -43,9 +43,38 @@ DType to_dtype(nb::handle h) {
 nb::object from_dtype(DType d) { return nb::cast(PyDType{d}); }
 
 Device to_device_spec(nb::handle h) {
-    if (nb::isinstance<Device>(h)) return nb::cast<Device>(h);
+    if (nb::isinstance<PyDevice>(h)) return nb::inst_ptr<PyDevice>(h)->value;
     if (nb::isinstance<nb::str>(h)) return parse_device(nb::cast<std::string>(h));
+    if (nb::isinstance<Tensor>(h)) return nb::cast<const Tensor&>(h).device();
     fail<DeviceError>("device: expected \"cpu\", \"vulkan\" or \"vulkan:N\", got ", nb::cast<std::string>(nb::repr(h)));
+}
+
+Dims to_dims(nb::handle h) {
+    const auto integer = [h](nb::object index) {
+        if (!index.is_valid()) {
+            PyErr_Clear();
+            fail<ShapeError>("shape: expected an int or a sequence of ints, got ", nb::cast<std::string>(nb::repr(h)));
+        }
+        const long long value = PyLong_AsLongLong(index.ptr());
+        if (value == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            fail<ShapeError>("shape: expected integers of 64 bits, got ", nb::cast<std::string>(nb::repr(index)));
+        }
+        return static_cast<std::int64_t>(value);
+    };
+    Dims out;
+    const bool sequence = PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()) || (PySequence_Check(h.ptr()) && !PyUnicode_Check(h.ptr()) && !PyIndex_Check(h.ptr()));
+    const Py_ssize_t n = sequence ? PySequence_Size(h.ptr()) : -1;
+    if (n < 0) {
+        PyErr_Clear();
+        out.push_back(integer(nb::steal(PyNumber_Index(h.ptr()))));
+        return out;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const nb::object item = nb::steal(PySequence_GetItem(h.ptr(), i));
+        out.push_back(integer(item.is_valid() ? nb::steal(PyNumber_Index(item.ptr())) : nb::object()));
+    }
+    return out;
 }
 
 bool to_scalar(nb::handle h, Scalar& out) {
@@ -75,62 +104,10 @@ bool to_scalar(nb::handle h, Scalar& out) {
 
 namespace nanobind::detail {
 
-bool type_caster<vkml::Dims>::from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    try {
-        vkml::Dims out;
-        if (PyLong_Check(src.ptr())) {
-            out.push_back(nb::cast<int64_t>(src));
-        } else if (PyList_Check(src.ptr()) || PyTuple_Check(src.ptr()) || (PySequence_Check(src.ptr()) && !PyUnicode_Check(src.ptr()))) {
-            const Py_ssize_t n = PySequence_Size(src.ptr());
-            if (n < 0) {
-                PyErr_Clear();
-                return false;
-            }
-            for (Py_ssize_t i = 0; i < n; i++) {
-                object item = steal(PySequence_GetItem(src.ptr(), i));
-                if (!item.is_valid()) {
-                    PyErr_Clear();
-                    return false;
-                }
-                object index = steal(PyNumber_Index(item.ptr()));
-                if (!index.is_valid()) {
-                    PyErr_Clear();
-                    return false;
-                }
-                // Rank above 8 is reported by whoever uses the list: here it just does not convert.
-                if (out.size() == vkml::kMaxRank) return false;
-                out.push_back(nb::cast<int64_t>(index));
-            }
-        } else {
-            object index = steal(PyNumber_Index(src.ptr()));
-            if (!index.is_valid()) {
-                PyErr_Clear();
-                return false;
-            }
-            out.push_back(nb::cast<int64_t>(index));
-        }
-        value = out;
-        return true;
-    } catch (...) {
-        PyErr_Clear();
-        return false;
-    }
-}
-
 handle type_caster<vkml::Dims>::from_cpp(const vkml::Dims& dims, rv_policy, cleanup_list*) noexcept {
     PyObject* tuple = PyTuple_New(dims.size());
     for (int i = 0; tuple && i < dims.size(); i++) PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(dims[i]));
     return tuple;
-}
-
-bool type_caster<vkml::DType>::from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    try {
-        value = vkml::python::to_dtype(src);
-        return true;
-    } catch (...) {
-        PyErr_Clear();
-        return false;
-    }
 }
 
 handle type_caster<vkml::DType>::from_cpp(vkml::DType d, rv_policy, cleanup_list*) noexcept {
@@ -138,6 +115,23 @@ handle type_caster<vkml::DType>::from_cpp(vkml::DType d, rv_policy, cleanup_list
         return vkml::python::from_dtype(d).release();
     } catch (...) {
         return {};
+    }
+}
+
+handle type_caster<vkml::Device>::from_cpp(vkml::Device d, rv_policy, cleanup_list*) noexcept {
+    try {
+        return nb::cast(vkml::python::PyDevice{d}).release();
+    } catch (...) {
+        return {};
+    }
+}
+
+bool type_caster<vkml::Scalar>::from_python(handle src, std::uint32_t, cleanup_list*) noexcept {
+    try {
+        return vkml::python::to_scalar(src, value);
+    } catch (...) {
+        PyErr_Clear();
+        return false;
     }
 }
 
@@ -149,7 +143,7 @@ handle type_caster<vkml::Scalar>::from_cpp(const vkml::Scalar& s, rv_policy, cle
     }
 }
 
-bool type_caster<vkml::Operand>::from_python(handle src, uint8_t, cleanup_list*) noexcept {
+bool type_caster<vkml::Operand>::from_python(handle src, std::uint32_t, cleanup_list*) noexcept {
     try {
         if (vkml::python::to_scalar(src, value.scalar)) return true;
         vkml::Tensor* tensor = nullptr;

@@ -2,7 +2,6 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
-#include <variant>
 
 #include "vkml/core/scalar.h"
 #include "vkml/core/tensor.h"
@@ -10,20 +9,33 @@
 /// Conversions between Python's words and vkML's: shapes, dtypes, devices, numbers.
 namespace vkml::python {
 
-/// `vkml.dtype`, as Python sees it.
+/// `vkml.dtype` and `vkml.device`, as Python sees them.
 struct PyDType {
     DType value;
-    friend bool operator==(PyDType, PyDType) = default;
+};
+struct PyDevice {
+    Device value;
 };
 
 /// Reads a dtype from a vkml dtype, a name, a NumPy dtype or scalar type, or float, int, bool. Throws DTypeError.
 DType to_dtype(nanobind::handle h);
 nanobind::object from_dtype(DType d);
-/// Reads "cpu", "vulkan:0" or a device object.
+/// Reads "cpu", "vulkan:0" or a device object. Throws DeviceError.
 Device to_device_spec(nanobind::handle h);
+/// Reads an int or a sequence of ints. Throws ShapeError.
+Dims to_dims(nanobind::handle h);
 
 /// True for Python and NumPy numbers; fills `out`.
 bool to_scalar(nanobind::handle h, Scalar& out);
+
+inline void read(nanobind::handle h, DType& out) { out = to_dtype(h); }
+inline void read(nanobind::handle h, Device& out) { out = to_device_spec(h); }
+inline void read(nanobind::handle h, Dims& out) { out = to_dims(h); }
+template <class T>
+void read(nanobind::handle h, std::optional<T>& out) {
+    if (h.is_none()) out.reset();
+    else read(h, out.emplace());
+}
 
 }  // namespace vkml::python
 
@@ -40,19 +52,68 @@ struct Operand {
 
 namespace nanobind::detail {
 
-/// Dims from an int or a sequence of ints; given back as a tuple.
-template <>
-struct type_caster<vkml::Dims> {
-    NB_TYPE_CASTER(vkml::Dims, const_name("int | collections.abc.Sequence[int]"))
-    bool from_python(handle src, uint8_t flags, cleanup_list*) noexcept;
-    static handle from_cpp(const vkml::Dims& dims, rv_policy, cleanup_list*) noexcept;
+/// from_python may not throw and could only say "no overload fits". So what does not convert is kept, and read again when
+/// the call is made, where vkML's own error reaches the user. While overloads are compared, and in nb::try_cast, it says no.
+template <class T>
+struct late_caster {
+    using Value = T;
+    template <typename T_>
+    using Cast = movable_cast_t<T_>;
+    template <typename T_>
+    static constexpr bool can_cast() {
+        return true;
+    }
+
+    bool from_python(handle src, std::uint32_t flags, cleanup_list*) noexcept {
+        try {
+            vkml::python::read(src, value);
+            return true;
+        } catch (...) {
+            PyErr_Clear();
+            refused = src;
+            return (flags & cast_flags::convert) && !(flags & cast_flags::manual);
+        }
+    }
+    Value& get() {
+        if (refused.is_valid()) vkml::python::read(refused, value);
+        return value;
+    }
+    explicit operator Value*() { return &get(); }
+    explicit operator Value&() { return get(); }
+    explicit operator Value&&() { return std::move(get()); }
+
+private:
+    Value value{};
+    handle refused;
 };
 
 template <>
-struct type_caster<vkml::DType> {
-    NB_TYPE_CASTER(vkml::DType, const_name("dtype | str | type"))
-    bool from_python(handle src, uint8_t flags, cleanup_list*) noexcept;
+struct type_caster<vkml::Dims> : late_caster<vkml::Dims> {
+    static constexpr auto Name = io_name("int | collections.abc.Sequence[int]", "tuple[int, ...]");
+    static handle from_cpp(const vkml::Dims& dims, rv_policy, cleanup_list*) noexcept;
+};
+template <>
+struct type_caster<vkml::DType> : late_caster<vkml::DType> {
+    static constexpr auto Name = io_name("dtype | str | type", "dtype");
     static handle from_cpp(vkml::DType d, rv_policy, cleanup_list*) noexcept;
+};
+template <>
+struct type_caster<vkml::Device> : late_caster<vkml::Device> {
+    static constexpr auto Name = io_name("device | str", "device");
+    static handle from_cpp(vkml::Device d, rv_policy, cleanup_list*) noexcept;
+};
+// Whole specialisations, so that they win over nanobind's std::optional.
+template <>
+struct type_caster<std::optional<vkml::Dims>> : late_caster<std::optional<vkml::Dims>> {
+    static constexpr auto Name = const_name("int | collections.abc.Sequence[int] | None");
+};
+template <>
+struct type_caster<std::optional<vkml::DType>> : late_caster<std::optional<vkml::DType>> {
+    static constexpr auto Name = const_name("dtype | str | type | None");
+};
+template <>
+struct type_caster<std::optional<vkml::Device>> : late_caster<std::optional<vkml::Device>> {
+    static constexpr auto Name = const_name("device | str | None");
 };
 
 template <>
@@ -61,7 +122,7 @@ struct type_caster<vkml::Scalar> {
     static constexpr auto Name = const_name("bool | int | float");
     template <typename T>
     using Cast = vkml::Scalar;
-    bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return vkml::python::to_scalar(src, value); }
+    bool from_python(handle src, std::uint32_t, cleanup_list*) noexcept;
     static handle from_cpp(const vkml::Scalar&, rv_policy, cleanup_list*) noexcept;
     template <typename T>
     bool can_cast() const noexcept {
@@ -78,7 +139,7 @@ private:
 template <>
 struct type_caster<vkml::Operand> {
     NB_TYPE_CASTER(vkml::Operand, const_name("Tensor | bool | int | float"))
-    bool from_python(handle src, uint8_t flags, cleanup_list* cleanup) noexcept;
+    bool from_python(handle src, std::uint32_t flags, cleanup_list* cleanup) noexcept;
     static handle from_cpp(const vkml::Operand&, rv_policy, cleanup_list*) noexcept { return {}; }
 };
 

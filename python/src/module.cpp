@@ -25,6 +25,8 @@ NB_MODULE(_core, m) {
     bind_types(m);
     TensorClass tensor(m, "Tensor", "A view of device memory: shape, strides, dtype and device never change, the values may.");
     bind_tensor(m, tensor);
+    bind_conversions(m, tensor);
+    bind_interop(m, tensor);
     bind_runtime(m);
     bind_autograd(m, tensor);
     for (BindFunction bind : bindings()) bind(m, tensor);

@@ -1,4 +1,6 @@
 #pragma once
+#include <memory>
+
 #include "bind.h"
 
 /// The parts of the module that are no operators, in the order they are bound.
@@ -7,7 +9,26 @@ namespace vkml::python {
 void bind_errors(nb::module_& m);
 void bind_types(nb::module_& m);  // dtype, device
 void bind_tensor(nb::module_& m, TensorClass& tensor);
-void bind_runtime(nb::module_& m);  // devices, memory, decisions, captures
+void bind_conversions(nb::module_& m, TensorClass& tensor);  // numbers, devices, dtypes, writing in place
+void bind_interop(nb::module_& m, TensorClass& tensor);      // host memory, DLPack
+void bind_runtime(nb::module_& m);                           // devices, memory, decisions, captures
 void bind_autograd(nb::module_& m, TensorClass& tensor);
+
+/// A method whose body is the Python function `name` of vkml/_tensor.py; declared here so that class and stub show it.
+inline auto in_python(const char* name) {
+    return [name](nb::handle self, const nb::args& args, const nb::kwargs& kwargs) -> nb::object {
+        return nb::module_::import_("vkml._tensor").attr(name)(self, *args, **kwargs);
+    };
+}
+
+/// A Python object that C++ may drop on any thread, and after the interpreter has ended.
+using Held = std::shared_ptr<PyObject>;
+inline Held hold(nb::handle h) {
+    return Held(h.inc_ref().ptr(), [](PyObject* object) {
+        if (!Py_IsInitialized()) return;
+        nb::gil_scoped_acquire gil;
+        Py_DECREF(object);
+    });
+}
 
 }  // namespace vkml::python

@@ -119,7 +119,8 @@ void Stream::synchronize() {
 void Stream::upload(const Storage& target, std::size_t offset, const void* source, std::size_t bytes) {
     if (bytes == 0) return;
     std::lock_guard lock(mutex_);
-    require_outside_capture("upload");
+    if (capture_) [[unlikely]]
+        return upload_in_capture(target, offset, source, bytes);
     if (synchronous_) {
         std::memcpy(static_cast<std::byte*>(target->host) + offset, source, bytes);
         return;
@@ -133,7 +134,8 @@ void Stream::upload(const Storage& target, std::size_t offset, const void* sourc
         }
         Storage staging = staging_pool_.allocate(piece);
         std::memcpy(staging->host, static_cast<const std::byte*>(source) + done, piece);
-        order({}, {target});
+        const Use target_use[] = {target};
+        order({}, target_use);
         backend_->copy(target->address + offset + done, staging->address, piece);
         in_flight_bytes_ += staging->bytes;
         // Recorded now, so finished at the latest with the next submit.
@@ -141,6 +143,13 @@ void Stream::upload(const Storage& target, std::size_t offset, const void* sourc
         done += piece;
         after_recording(piece);
     }
+}
+
+void Stream::upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes) {
+    // The capture keeps the staging block: each replay copies the values of the recording again.
+    const Storage staging = staging_pool_.allocate(bytes);
+    std::memcpy(staging->host, source, bytes);
+    copy(target, offset, staging, 0, bytes);
 }
 
 void Stream::download(void* target, const Storage& source, std::size_t offset, std::size_t bytes) {
@@ -160,7 +169,8 @@ void Stream::download(void* target, const Storage& source, std::size_t offset, s
         {
             std::lock_guard lock(mutex_);
             staging = staging_pool_.allocate(piece);
-            order({source}, {});
+            const Use use[] = {source};
+            order(use, {});
             backend_->copy(staging->address, source->address + offset + done, piece);
             point = submit_locked();
             batch_ = kFirstBatch;
@@ -177,7 +187,8 @@ void Stream::copy(const Storage& target, std::size_t target_offset, const Storag
                   std::size_t bytes) {
     if (bytes == 0) return;
     std::lock_guard lock(mutex_);
-    order({source}, {target});
+    const Use from[] = {source}, to[] = {target};
+    order(from, to);
     backend_->copy(target->address + target_offset, source->address + source_offset, bytes);
     if (capture_) [[unlikely]]
         capture_->note_copy(target, target_offset, source, source_offset, bytes);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "vkml/core/tensor.h"
 #include "vkml/runtime/backend.h"
@@ -24,7 +25,8 @@ public:
 private:
     Block* block_;
 };
-using Uses = std::initializer_list<Use>;
+using Uses = std::span<const Use>;
+using UseList = std::initializer_list<Use>;
 
 class CaptureLog;
 
@@ -48,9 +50,20 @@ public:
     /// Records one dispatch that reads and writes the blocks named. An empty grid does nothing.
     /// Throws NotImplementedError when there is no kernel for `dtype` on this device.
     template <class Args>
-    void launch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args, Uses reads, Uses writes) {
+    void launch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args, UseList reads,
+                UseList writes) {
         static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
-        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), reads, writes);
+        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), Uses(reads.begin(), reads.size()),
+               Uses(writes.begin(), writes.size()));
+    }
+
+    /// The same for a kernel that reaches its tensors through a table: any number of them.
+    template <class Args>
+    void launch_many(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args, std::span<const Tensor> reads,
+                     std::span<const Tensor> writes) {
+        static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
+        const std::vector<Use> from(reads.begin(), reads.end()), to(writes.begin(), writes.end());
+        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), from, to);
     }
 
     /// Host to device; `source` may be reused on return. Does not wait for the device.
@@ -86,6 +99,7 @@ private:
     void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
                 Uses writes);
     void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
+    void upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes);
     void after_recording(std::size_t bytes);
     Timepoint submit_locked();
     void raise_fault();

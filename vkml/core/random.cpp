@@ -1,0 +1,25 @@
+#include "vkml/core/random.h"
+
+#include <mutex>
+
+namespace vkml {
+namespace {
+
+std::mutex g_mutex;
+Draw g_next;
+
+}  // namespace
+
+void manual_seed(std::uint64_t seed) {
+    std::lock_guard lock(g_mutex);
+    g_next = {seed, 0};
+}
+
+Draw next_draw() {
+    std::lock_guard lock(g_mutex);
+    const Draw draw = g_next;
+    g_next.offset++;
+    return draw;
+}
+
+}  // namespace vkml

@@ -1,0 +1,52 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "vkml/core/tensor.h"
+
+/// One optimisation step over many tensors in two dispatches, however many there are. The same bits on every run.
+namespace vkml {
+
+enum class OptimRule : std::uint32_t { sgd, adam, adamw, rmsprop, lion };
+
+/// What a step depends on; names as in PyTorch. sgd: beta1 = momentum, dampening. rmsprop: beta1 = momentum, beta2 = alpha.
+struct OptimSettings {
+    OptimRule rule = OptimRule::sgd;
+    double rate = 1e-3, weight_decay = 0, beta1 = 0, beta2 = 0, eps = 0, dampening = 0;
+    bool nesterov = false, centered = false;
+};
+
+/// The parameters of one group with their states. Parameters are packed, floating-point, of one dtype and device.
+/// States are float32 (float64 for float64 parameters) and start at zero. The settings live in device memory: a captured
+/// step follows a rate that set() changes between replays.
+class MultiTensorOptimizer {
+public:
+    /// Throws ShapeError for no parameters, DTypeError and DeviceError where they differ.
+    MultiTensorOptimizer(std::vector<Tensor> parameters, const OptimSettings& settings);
+
+    /// Settings of the next step, except the rule and the flags.
+    void set(const OptimSettings& settings);
+    /// Updates every parameter whose gradient is defined. Gradients have the shape and dtype of their parameters.
+    void step(const std::vector<Tensor>& gradients);
+
+    const std::vector<Tensor>& parameters() const { return parameters_; }
+    /// States of parameter i: as many as the rule keeps.
+    std::vector<Tensor> states(std::size_t i) const { return states_[i]; }
+    /// Steps made, and the bias corrections: what a checkpoint needs beside the states.
+    Tensor numbers() const { return numbers_; }
+
+private:
+    void write_numbers();
+    Tensor table_for(const std::vector<Tensor>& gradients, std::uint32_t& entries, std::uint32_t& groups);
+
+    OptimSettings settings_;
+    std::vector<Tensor> parameters_;
+    std::vector<std::vector<Tensor>> states_;
+    DType value_;
+    Tensor numbers_;
+    std::vector<std::uint64_t> last_table_;  // what table_ holds: unchanged addresses need no upload
+    Tensor table_;
+};
+
+}  // namespace vkml

@@ -1,0 +1,178 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vkml/ops/optim/optim_cpu.cpp"
+#include <hwy/foreach_target.h>
+// Highway includes this file once per instruction set.
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "vkml/core/float16.h"
+#include "vkml/ops/optim/optim_kernel.h"
+#include "vkml/runtime/cpu/parallel.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vkml {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// Pointers into one table entry, moved to the first element to work on.
+template <class S, class V>
+struct Slice {
+    S* parameter;
+    const S* gradient;
+    V *first, *second, *third;
+};
+
+
+template <class V>
+struct Plain {
+    using Storage = V;
+    static V load(V x) { return x; }
+    static V store(V x) { return x; }
+};
+struct Half {
+    using Storage = std::uint16_t;
+    static float load(std::uint16_t x) { return float_from_f16(x); }
+    static std::uint16_t store(float x) { return f16_from_float(x); }
+};
+struct Brain {
+    using Storage = std::uint16_t;
+    static float load(std::uint16_t x) { return float_from_bf16(x); }
+    static std::uint16_t store(float x) { return bf16_from_float(x); }
+};
+
+template <class E, class V>
+void sgd(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
+    const V rate = x[kOptimRate], decay = x[kOptimDecay], momentum = x[kOptimBeta1], rest = x[kOptimRest2];
+    const bool has_momentum = spec[2] != 0, nesterov = spec[3] != 0, started = x[kOptimSteps] > V(1.5);
+    for (std::int64_t i = 0; i < n; i++) {
+        const V p = E::load(s.parameter[i]);
+        V g = E::load(s.gradient[i]) + decay * p;
+        if (has_momentum) {
+            const V m = started ? momentum * s.first[i] + rest * g : g;
+            s.first[i] = m;
+            g = nesterov ? g + momentum * m : m;
+        }
+        s.parameter[i] = E::store(p - rate * g);
+    }
+}
+
+template <class E, class V>
+void adam(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
+    const V rate = x[kOptimRate], decay = x[kOptimDecay], eps = x[kOptimEps];
+    const V beta1 = x[kOptimBeta1], rest1 = x[kOptimRest1], beta2 = x[kOptimBeta2], rest2 = x[kOptimRest2];
+    const V scale = std::sqrt(x[kOptimCorrection2]), step = rate / x[kOptimCorrection1];
+    const bool coupled = spec[1] == kOptimAdam;
+    for (std::int64_t i = 0; i < n; i++) {
+        V p = E::load(s.parameter[i]), g = E::load(s.gradient[i]);
+        if (coupled) g += decay * p;
+        else p -= rate * decay * p;
+        const V m = beta1 * s.first[i] + rest1 * g;
+        const V v = beta2 * s.second[i] + rest2 * g * g;
+        s.first[i] = m;
+        s.second[i] = v;
+        s.parameter[i] = E::store(p - step * (m / (std::sqrt(v) / scale + eps)));
+    }
+}
+
+template <class E, class V>
+void rmsprop(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
+    const V rate = x[kOptimRate], decay = x[kOptimDecay], momentum = x[kOptimBeta1], beta2 = x[kOptimBeta2], rest2 = x[kOptimRest2];
+    const bool has_momentum = spec[2] != 0, centered = spec[4] != 0;
+    for (std::int64_t i = 0; i < n; i++) {
+        const V p = E::load(s.parameter[i]);
+        const V g = E::load(s.gradient[i]) + decay * p;
+        V v = beta2 * s.first[i] + rest2 * g * g;
+        s.first[i] = v;
+        if (centered) {
+            const V m = beta2 * s.second[i] + rest2 * g;
+            s.second[i] = m;
+            v -= m * m;
+        }
+        V step = g / (std::sqrt(v) + x[kOptimEps]);
+        if (has_momentum) {
+            step += momentum * s.third[i];
+            s.third[i] = step;
+        }
+        s.parameter[i] = E::store(p - rate * step);
+    }
+}
+
+template <class E, class V>
+void lion(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
+    const V rate = x[kOptimRate], decay = x[kOptimDecay];
+    for (std::int64_t i = 0; i < n; i++) {
+        const V p = E::load(s.parameter[i]), g = E::load(s.gradient[i]), m = s.first[i];
+        const V update = x[kOptimBeta1] * m + x[kOptimRest1] * g;
+        s.first[i] = x[kOptimBeta2] * m + x[kOptimRest2] * g;
+        const V direction = update > 0 ? V(1) : update < 0 ? V(-1) : update - update;  // NaN stays
+        s.parameter[i] = E::store(p - rate * decay * p - rate * direction);
+    }
+}
+
+template <class E, class V>
+void run(const OptimArgs& args, const Spec& spec) {
+    using S = typename E::Storage;
+    const auto* table = reinterpret_cast<const std::uint64_t*>(args.table);
+    const auto* numbers = reinterpret_cast<const V*>(args.numbers);
+    for (std::uint32_t e = 0; e < args.entries; e++) {
+        const std::uint64_t* entry = table + std::size_t{e} * kOptimWords;
+        cpu::parallel_for(static_cast<std::int64_t>(entry[5]), cpu::kGrain / 4, [&](std::int64_t begin, std::int64_t end) {
+            const auto state = [&](int which) {
+                V* base = reinterpret_cast<V*>(entry[which]);
+                return base ? base + begin : nullptr;
+            };
+            const Slice<S, V> slice{reinterpret_cast<S*>(entry[0]) + begin, reinterpret_cast<const S*>(entry[1]) + begin, state(2), state(3),
+                                    state(4)};
+            switch (spec[1]) {
+                case kOptimSgd: return sgd<E, V>(slice, numbers, spec, end - begin);
+                case kOptimRmsProp: return rmsprop<E, V>(slice, numbers, spec, end - begin);
+                case kOptimLion: return lion<E, V>(slice, numbers, end - begin);
+                default: return adam<E, V>(slice, numbers, spec, end - begin);
+            }
+        });
+    }
+}
+
+void step(const OptimArgs& args, DType dtype, const Spec& spec) {
+    switch (dtype) {
+        case DType::f64: return run<Plain<double>, double>(args, spec);
+        case DType::f16: return run<Half, float>(args, spec);
+        case DType::bf16: return run<Brain, float>(args, spec);
+        default: return run<Plain<float>, float>(args, spec);
+    }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace vkml
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vkml {
+namespace {
+
+HWY_EXPORT(step);
+
+template <class V>
+void advance(const OptimAdvanceArgs& args) {
+    V* x = reinterpret_cast<V*>(args.numbers);
+    x[kOptimCorrection1] = x[kOptimBeta1] * x[kOptimCorrection1] + x[kOptimRest1];
+    x[kOptimCorrection2] = x[kOptimBeta2] * x[kOptimCorrection2] + x[kOptimRest2];
+    x[kOptimSteps] += 1;
+}
+
+}  // namespace
+
+void optim_step_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
+    HWY_DYNAMIC_DISPATCH(step)(*static_cast<const OptimArgs*>(args), dtype, spec);
+}
+
+void optim_advance_cpu(const void* args, DType dtype, const Spec&, Grid) {
+    if (dtype == DType::f64) advance<double>(*static_cast<const OptimAdvanceArgs*>(args));
+    else advance<float>(*static_cast<const OptimAdvanceArgs*>(args));
+}
+
+}  // namespace vkml
+#endif

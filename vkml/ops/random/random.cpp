@@ -1,0 +1,58 @@
+#include "vkml/ops/random/random.h"
+
+#include "vkml/core/error.h"
+#include "vkml/ops/random/random_kernel.h"
+#include "vkml/runtime/grid.h"
+#include "vkml/runtime/registry.h"
+
+namespace vkml {
+namespace {
+
+constexpr std::uint32_t kThreads = 128;
+
+Tensor draw_into_new(const Kernel& kernel, const Shape& shape, Draw draw, DType dtype, Device device, std::int64_t low,
+                     std::uint64_t range) {
+    Tensor out = empty(shape, dtype, device);
+    if (out.numel() == 0) return out;
+    const RandomArgs args{.output = out.address(),
+                          .count = static_cast<std::uint64_t>(out.numel()),
+                          .seed = draw.seed,
+                          .offset = draw.offset,
+                          .low = low,
+                          .range = range};
+    stream(device).launch(kernel, dtype, Spec{kThreads}, linear_grid(ceil_div(args.count, kThreads)), args, {}, {out});
+    return out;
+}
+
+void check_floating(const char* op, DType dtype) {
+    check<DTypeError>(is_floating(dtype), op, ": dtype: expected a floating-point dtype, got ", dtype);
+}
+
+bool fits(std::int64_t value, DType dtype) {
+    if (dtype == DType::i64) return true;
+    if (dtype == DType::u8) return value >= 0 && value <= 255;
+    const int bits = static_cast<int>(itemsize(dtype)) * 8 - 1;
+    return value >= -(std::int64_t{1} << bits) && value < (std::int64_t{1} << bits);
+}
+
+}  // namespace
+
+Tensor rand(const Shape& shape, Draw draw, DType dtype, Device device) {
+    check_floating("rand", dtype);
+    return draw_into_new(rand_kernel, shape, draw, dtype, device, 0, 0);
+}
+
+Tensor randn(const Shape& shape, Draw draw, DType dtype, Device device) {
+    check_floating("randn", dtype);
+    return draw_into_new(randn_kernel, shape, draw, dtype, device, 0, 0);
+}
+
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Draw draw, DType dtype, Device device) {
+    check<DTypeError>(is_integer(dtype), "randint: dtype: expected an integer dtype, got ", dtype);
+    check(low < high, "randint: expected low < high, got ", low, " and ", high);
+    check(fits(low, dtype) && fits(high - 1, dtype), "randint: expected a range that ", dtype, " holds, got [", low, ", ", high, ")");
+    const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+    return draw_into_new(randint_kernel, shape, draw, dtype, device, low, range);
+}
+
+}  // namespace vkml
