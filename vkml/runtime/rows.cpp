@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <iterator>
 
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/grid.h"
@@ -14,7 +15,8 @@ namespace {
 constexpr std::uint32_t kChunks = 4;        // CHUNKS of every module
 constexpr std::uint32_t kSmallGroup = 128;  // several short rows share one, and every device allows it
 constexpr std::uint32_t kAcrossRows = 32;
-constexpr std::uint64_t kMostParts = 64;
+constexpr std::uint32_t kLongLanes = 512;   // invocations on a row that does not fit
+constexpr std::uint64_t kPartTiles = 4;     // rounds of those in one part of it
 
 enum Structure : std::size_t { kResident, kSplit, kLooped };
 std::atomic<int> forced{-1};
@@ -27,20 +29,21 @@ struct Problem {
     std::uint32_t threads;  // the most
     int only;               // a forced structure, or -1
 
-    std::uint64_t most_lanes() const { return across ? kSmallGroup / across_rows : threads; }
+    std::uint32_t most_lanes() const { return across ? kSmallGroup / across_rows : threads; }
+    std::uint32_t long_lanes() const { return std::min(most_lanes(), kLongLanes); }
 };
 
 std::uint64_t wanted_groups(const Limits& limits) { return 2ull * (limits.compute_units ? limits.compute_units : 64u); }
 
 const char* refuses_resident(const Problem& p, const Limits&) {
     if (p.only >= 0 && p.only != kResident) return "another structure is forced";
-    return p.cols > p.most_lanes() * p.width * kChunks ? "the row does not fit in a workgroup's registers" : nullptr;
+    return p.cols > std::uint64_t{p.most_lanes()} * p.width * kChunks ? "the row does not fit in a workgroup's registers" : nullptr;
 }
 
 const char* refuses_split(const Problem& p, const Limits& limits) {
     if (p.only == kSplit) return nullptr;
     if (p.only >= 0) return "another structure is forced";
-    if (p.cols < 2 * p.most_lanes() * p.width * kChunks) return "the row is too short to share";
+    if (p.cols <= std::uint64_t{p.long_lanes()} * p.width * kChunks * kPartTiles) return "the row is too short to share";
     const std::uint64_t rows_per_group = p.across ? p.across_rows : 1;
     return ceil_div(p.rows, rows_per_group) >= wanted_groups(limits) ? "the rows fill the device" : nullptr;
 }
@@ -74,37 +77,32 @@ Geometry geometry(const Problem& p, std::size_t structure, const Limits& limits)
     if (structure == kResident) {
         // Two pieces per lane keep enough loads in flight and leave more rows to hide their latency.
         const std::uint64_t lanes = std::bit_ceil(std::max<std::uint64_t>(1, ceil_div(pieces, 2)));
-        g.lanes = static_cast<std::uint32_t>(std::min(lanes, p.most_lanes()));
+        g.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(lanes, p.most_lanes()));
         g.chunks = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, ceil_div(pieces, g.lanes)));
         g.threads = p.across ? g.lanes * p.across_rows : std::max(g.lanes, kSmallGroup);
         if (p.across) g.threads = std::max(g.threads, kSmallGroup);
         return g;
     }
+    // From the row's length alone, and the same for both: a row has the same bits whatever the batch around it.
     g.chunks = kChunks;
-    g.lanes = static_cast<std::uint32_t>(p.most_lanes());
-    if (structure == kSplit && !p.across) g.lanes = std::min(g.lanes, 512u);
+    g.lanes = p.long_lanes();
     g.threads = p.across ? kSmallGroup : g.lanes;
-    if (structure == kSplit) {
-        const std::uint64_t groups = ceil_div(p.rows, g.threads / g.lanes);
-        const std::uint64_t tiles = ceil_div(pieces, static_cast<std::uint64_t>(g.lanes) * g.chunks);
-        const std::uint64_t parts = std::min({ceil_div(4 * wanted_groups(limits), groups), tiles, kMostParts});
-        g.parts = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, parts));
-    }
+    g.parts = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(ceil_div(pieces, static_cast<std::uint64_t>(g.lanes) * g.chunks * kPartTiles), kLongLanes));
     return g;
 }
 
 void launch_split(Stream& on, const RowKernels& kernels, DType dtype, const Spec& spec, Grid grid, RowArgs args, std::uint64_t parts,
-                  Uses reads, Uses writes) {
+                  UseList reads, UseList writes) {
     const std::size_t value = dtype == DType::f64 ? 8 : 4;
     const Storage scratch = on.allocate(static_cast<std::size_t>(args.rows * parts) * 3 * value);
     args.scratch = scratch->address;
     on.launch(*kernels.partial, dtype, spec, grid, args, reads, {scratch});
-    // The second dispatch reads the scratch as well: both lists name at most eight blocks.
-    Use all[9] = {scratch, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}};
-    std::size_t n = 1;
-    for (const Use& use : reads) all[n++] = use;
-    on.launch(*kernels.apply, dtype, spec, grid, args,
-              {all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7], all[8]}, writes);
+    // The second dispatch reads the scratch as well.
+    Use all[7] = {scratch, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}};
+    VKML_ASSERT(reads.size() < std::size(all));
+    std::copy(reads.begin(), reads.end(), all + 1);
+    on.launch(*kernels.apply, dtype, spec, grid, args, {all[0], all[1], all[2], all[3], all[4], all[5], all[6]}, writes);
 }
 
 }  // namespace
@@ -146,7 +144,7 @@ RowLayout row_layout(const Tensor& x, int axis, int count) {
 }
 
 void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout, bool float_parameters,
-                 std::uint32_t flag, Uses reads, Uses writes) {
+                 std::uint32_t flag, UseList reads, UseList writes) {
     Stream& on = stream_of(x);
     const RowArgs& args = layout.args;
     if (args.rows == 0 || args.cols == 0) return;
@@ -164,7 +162,7 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
     const Geometry g = geometry(p, structure, limits);
     const bool vector = vectorises(args, layout.rank, p.width, float_parameters);
     const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u, vector ? 1u : 0u, g.chunks, rank, g.parts, parameters, flag};
-    const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * g.parts);
+    const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));
     if (structure == kSplit) launch_split(on, kernels, x.dtype(), spec, grid, args, g.parts, reads, writes);
     else on.launch(structure == kResident ? *kernels.resident : *kernels.looped, x.dtype(), spec, grid, args, reads, writes);
 }

@@ -30,7 +30,7 @@ inline constexpr int kRowRank = 5, kRowFloatParameters = 7, kRowFlag = 8;
 /// Takes the arguments with all pointers set, chooses the structure and records it. `flag` is the operator's own constant;
 /// `float_parameters` says that weight and bias are f32 whatever the dtype.
 void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout, bool float_parameters,
-                 std::uint32_t flag, Uses reads, Uses writes);
+                 std::uint32_t flag, UseList reads, UseList writes);
 
 /// For tests: the structure ("resident", "split", "looped") that is taken wherever it can run; empty restores the table.
 void force_row_structure(std::string_view name);
