@@ -18,13 +18,14 @@ Layout::Layout(const Shape& s) : shape(s), strides(packed_strides(s)) {}
 
 bool Layout::is_contiguous() const {
     std::int64_t expected = 1;
+    bool packed = true;
     for (int i = rank() - 1; i >= 0; i--) {
         if (shape[i] == 0) return true;
         if (shape[i] == 1) continue;
-        if (strides[i] != expected) return false;
+        packed &= strides[i] == expected;
         expected *= shape[i];
     }
-    return true;
+    return packed;
 }
 
 Layout expand(const Layout& layout, const Shape& shape) {
