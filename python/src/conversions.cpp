@@ -84,6 +84,16 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
             check<DTypeError>(is_integer(t.dtype()) && t.numel() == 1, "index: expected one integer, got ", t.dtype(), " of shape ", t.shape());
             return element(t, "index").integer;
         });
+    m.def("_empty", &empty, "shape"_a, "dtype"_a, "device"_a);
+    tensor.def("realize", [](nb::object self) {
+        stream_of(nb::cast<const Tensor&>(self)).submit();
+        return self;
+    }, nb::sig("def realize(self) -> Tensor"), "Starts the device on what was recorded. Returns the tensor.");
+    // Module.to: the object that an optimizer holds goes on meaning the parameter.
+    m.def("_rebind", [](nb::handle object, const Tensor& value) {
+        Tensor& target = nb::cast<Tensor&>(object);
+        target = Tensor(value.storage(), value.layout(), value.dtype(), value.device());
+    });
     m.def("_to_device", &to_device, "input"_a, "device"_a, ReleaseGil());
     tensor.def("fill_", [](nb::object self, const Scalar& value) {
             fill_in_place("fill_", nb::cast<const Tensor&>(self), value);

@@ -61,7 +61,7 @@ nb::object dlpack(const Tensor& t, nb::handle stream, nb::handle max_version, nb
     const bool forced = !copy.is_none() && nb::cast<bool>(copy);
     if (!t.device().is_cpu() && !copy.is_none() && !forced) refuse_export("__dlpack__: copy=False is impossible from " + to_string(t.device()));
     const Tensor source = forced && t.device().is_cpu() ? clone(t) : t;
-    nb::object array = nb::cast(array_of<nb::ndarray<>>(source, code_of(t.dtype())));
+    nb::object array = nb::cast(array_of<nb::ndarray<nb::array_api>>(source, code_of(t.dtype())));
     return array.attr("__dlpack__")("max_version"_a = nb::borrow(max_version));
 }
 

@@ -65,7 +65,7 @@ void bind_devices(nb::module_& m) {
                    (r.usable ? "True" : "False") + ", why=\"" + r.why + "\")";
         });
     m.def("devices", &devices, "Every device, best first; `why` says why one is unusable or not the default.");
-    m.def("has_vulkan", &has_vulkan, "True when a Vulkan device can be opened.");
+    m.def("_has_vulkan", &has_vulkan);
     m.def("device_info", &device_info, "device"_a = nb::none(), "What kernel choice depends on: limits, subgroup sizes, element types, cooperative matrices.");
     m.def("memory_stats", &memory_stats, "device"_a = nb::none(), "Bytes and counts of a device's memory pool.");
     m.def("empty_cache", [](std::optional<Device> d) { stream(or_default(d)).empty_cache(); }, "device"_a = nb::none(), ReleaseGil(),

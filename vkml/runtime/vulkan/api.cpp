@@ -26,7 +26,8 @@ constexpr const char* kLoaders[] = {"libvulkan.so.1", "libvulkan.so"};
 void* find_entry() {
     for (const char* name : kLoaders) {
 #ifdef _WIN32
-        if (HMODULE library = LoadLibraryA(name)) return reinterpret_cast<void*>(GetProcAddress(library, "vkGetInstanceProcAddr"));
+        if (HMODULE library = LoadLibraryA(name))
+            return reinterpret_cast<void*>(GetProcAddress(library, "vkGetInstanceProcAddr"));
 #else
         if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return dlsym(library, "vkGetInstanceProcAddr");
 #endif

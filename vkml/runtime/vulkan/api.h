@@ -5,6 +5,7 @@
 /// own dispatch.
 namespace vkml::vulkan {
 
+// clang-format off
 #define VKML_GLOBAL_FUNCTIONS(X) \
     X(vkCreateInstance)          \
     X(vkEnumerateInstanceExtensionProperties) X(vkEnumerateInstanceLayerProperties) X(vkEnumerateInstanceVersion)
@@ -37,6 +38,7 @@ namespace vkml::vulkan {
     /* optional */                                                                                  \
     X(vkSetDebugUtilsObjectNameEXT) X(vkCmdBeginDebugUtilsLabelEXT) X(vkCmdEndDebugUtilsLabelEXT)   \
     X(vkGetPipelineExecutablePropertiesKHR) X(vkGetPipelineExecutableStatisticsKHR)
+// clang-format on
 
 #define VKML_DECLARE(name) PFN_##name name = nullptr;
 

@@ -44,18 +44,19 @@ void dump(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid) {
     }
     std::string constants;
     for (std::uint32_t v : spec.values()) constants += concat(constants.empty() ? "" : ", ", v);
-    const std::string line = concat(kernel.name, " ", dtype, " spec (", constants, ") grid (", grid.x, ", ", grid.y, ", ", grid.z, ")");
+    const std::string line =
+        concat(kernel.name, " ", dtype, " spec (", constants, ") grid (", grid.x, ", ", grid.y, ", ", grid.z, ")");
     std::fprintf(stderr, "vkml: dispatch %s\n", line.c_str());
 }
 
 [[noreturn]] void fail_grid(const Kernel& kernel, const std::uint32_t* most, Grid grid) {
-    fail<Error>(kernel.name, ": expected a grid of at most (", most[0], ", ", most[1], ", ", most[2], ") workgroups, got (", grid.x, ", ",
-                grid.y, ", ", grid.z, ")");
+    fail<Error>(kernel.name, ": expected a grid of at most (", most[0], ", ", most[1], ", ", most[2],
+                ") workgroups, got (", grid.x, ", ", grid.y, ", ", grid.z, ")");
 }
 
 void push_constants(State& s, VkCommandBuffer commands, const Kernel& kernel, std::span<const std::byte> args) {
-    check<Error>(args.size() <= s.pipelines.push_constant_bytes(), kernel.name, ": expected at most ", s.pipelines.push_constant_bytes(),
-                 " bytes of arguments (maxPushConstantsSize), got ", args.size());
+    check<Error>(args.size() <= s.pipelines.push_constant_bytes(), kernel.name, ": expected at most ",
+                 s.pipelines.push_constant_bytes(), " bytes of arguments (maxPushConstantsSize), got ", args.size());
     std::byte padded[256];
     const std::byte* data = args.data();
     const std::size_t size = (args.size() + 3) & ~std::size_t{3};
@@ -65,8 +66,8 @@ void push_constants(State& s, VkCommandBuffer commands, const Kernel& kernel, st
         data = padded;
     }
     if (size)
-        s.device.api.vkCmdPushConstants(commands, s.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<std::uint32_t>(size),
-                                        data);
+        s.device.api.vkCmdPushConstants(commands, s.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                        static_cast<std::uint32_t>(size), data);
 }
 
 }  // namespace
@@ -108,8 +109,8 @@ Memory VulkanBackend::allocate(std::size_t bytes, MemoryKind kind) {
     try {
         return s.memory.allocate(bytes, kind);
     } catch (const OutOfMemoryError&) {
-        const Timepoint all = s.commands.submit();
         if (!s.memory.collect(s.commands.completed())) throw;
+        const Timepoint all = submit();  // what was released may be all that is needed
         s.commands.wait(all);
         s.memory.collect(all);
     }
@@ -119,11 +120,12 @@ Memory VulkanBackend::allocate(std::size_t bytes, MemoryKind kind) {
 void VulkanBackend::release(const Memory& memory) noexcept {
     if (!state_ || !state_->device.same_process()) return;
     State& s = *state_;
-    s.memory.retire(memory, s.commands.recording() ? s.commands.next() : s.commands.submitted());
+    s.memory.retire(memory, s.commands.recorded());
     s.memory.collect(s.commands.completed());
 }
 
-void VulkanBackend::dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args) {
+void VulkanBackend::dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid,
+                             std::span<const std::byte> args) {
     State& s = state();
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     const auto& most = limits_.max_grid;
@@ -188,7 +190,8 @@ void VulkanBackend::wait(Timepoint point) {
 
 void VulkanBackend::profile(bool on) {
     State& s = state();
-    check<NotImplementedError>(!on || s.queries.supported(), "profile: expected a queue with time stamps, got timestampValidBits 0 on ",
+    check<NotImplementedError>(!on || s.queries.supported(),
+                               "profile: expected a queue with time stamps, got timestampValidBits 0 on ",
                                s.device.physical.properties.deviceName);
     s.profiling = on;
 }
@@ -203,10 +206,11 @@ std::size_t VulkanBackend::pipeline_count() const { return state_ ? state_->pipe
 std::unique_ptr<Backend> open(int index) {
     check_same_process(instance().generation);
     const auto& devices = instance().devices;
-    if (!instance().failure.empty()) fail<DeviceError>("vulkan: ", instance().failure);
-    check<DeviceError>(index >= 0 && index < static_cast<int>(devices.size()), "vulkan: expected a device below ", devices.size(), ", got ",
-                       index);
-    check<DeviceError>(devices[index].usable(), "vulkan:", index, ": ", devices[index].properties.deviceName, ": ", devices[index].missing);
+    check<DeviceError>(instance().failure.empty(), instance().failure);
+    check<DeviceError>(index >= 0 && index < static_cast<int>(devices.size()), "vulkan: expected an index below ",
+                       devices.size(), ", got ", index);
+    check<DeviceError>(devices[index].usable(), "vulkan:", index, ": ", devices[index].properties.deviceName, ": ",
+                       devices[index].missing);
     return std::make_unique<VulkanBackend>(index);
 }
 

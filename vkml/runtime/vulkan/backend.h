@@ -12,7 +12,7 @@ struct State;
 
 /// The Vulkan port: everything it holds is in State, so that exit and a lost process can let go of it as one.
 class VulkanBackend final : public Backend, ClosedAtExit {
-public:
+  public:
     /// The device at `index` of instance().devices, which must be usable.
     explicit VulkanBackend(int index);
     ~VulkanBackend() override;
@@ -21,7 +21,8 @@ public:
     const Limits& limits() const override { return limits_; }
     Memory allocate(std::size_t bytes, MemoryKind kind) override;
     void release(const Memory& memory) noexcept override;
-    void dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args) override;
+    void dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid,
+                  std::span<const std::byte> args) override;
     void copy(Address dst, Address src, std::size_t bytes) override;
     void barrier() override;
     Timepoint submit() override;
@@ -31,7 +32,7 @@ public:
     std::vector<GpuSpan> spans() override;
     std::size_t pipeline_count() const override;
 
-private:
+  private:
     /// Throws DeviceError once the device is closed, lost, or another process's.
     State& state() const;
     VkCommandBuffer_T* commands(State& s);

@@ -34,7 +34,9 @@ std::vector<std::byte> read_cache_file(const std::filesystem::path& path) noexce
     Envelope found;
     const Envelope expected;
     file.read(reinterpret_cast<char*>(&found), sizeof found);
-    if (!file || std::memcmp(found.magic, expected.magic, sizeof found.magic) != 0 || found.bytes != size - sizeof found) return {};
+    if (!file || std::memcmp(found.magic, expected.magic, sizeof found.magic) != 0 ||
+        found.bytes != size - sizeof found)
+        return {};
     std::vector<std::byte> payload(found.bytes);
     file.read(reinterpret_cast<char*>(payload.data()), static_cast<std::streamsize>(payload.size()));
     if (!file || hash(payload) != found.hash) return {};

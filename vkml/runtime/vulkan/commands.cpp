@@ -44,13 +44,15 @@ Commands::Commands(LogicalDevice& device) : device_(device) {
                                                .pNext = nullptr,
                                                .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
                                                .queueFamilyIndex = device.physical.queue_family};
-            device.check(device.api.vkCreateCommandPool(device.handle, &pool, nullptr, &slot.pool), "vkCreateCommandPool");
+            device.check(device.api.vkCreateCommandPool(device.handle, &pool, nullptr, &slot.pool),
+                         "vkCreateCommandPool");
             const VkCommandBufferAllocateInfo buffer{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                                      .pNext = nullptr,
                                                      .commandPool = slot.pool,
                                                      .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                                      .commandBufferCount = 1};
-            device.check(device.api.vkAllocateCommandBuffers(device.handle, &buffer, &slot.buffer), "vkAllocateCommandBuffers");
+            device.check(device.api.vkAllocateCommandBuffers(device.handle, &buffer, &slot.buffer),
+                         "vkAllocateCommandBuffers");
         }
     } catch (...) {
         release();
@@ -110,7 +112,7 @@ Timepoint Commands::submit() {
     recording_ = false;
     device_.check(device_.api.vkEndCommandBuffer(slot.buffer), "vkEndCommandBuffer");
 
-    const Timepoint point = next();
+    const Timepoint point = submitted() + 1;
     const VkCommandBufferSubmitInfo commands{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
                                              .pNext = nullptr,
                                              .commandBuffer = slot.buffer,
@@ -142,10 +144,11 @@ Timepoint Commands::submit() {
 bool Commands::reached(Timepoint point) {
     if (point <= completed_.load(std::memory_order_acquire)) return true;
     std::uint64_t value = 0;
-    device_.check(device_.api.vkGetSemaphoreCounterValue(device_.handle, timeline_, &value), "vkGetSemaphoreCounterValue");
+    device_.check(device_.api.vkGetSemaphoreCounterValue(device_.handle, timeline_, &value),
+                  "vkGetSemaphoreCounterValue");
     // A lost device may report the end of time.
-    check<DeviceError>(value <= submitted(), "vulkan: expected a timeline value of at most ", submitted(), ", got ", value,
-                       " (device lost)");
+    check<DeviceError>(value <= submitted(), "vulkan: expected a timeline value of at most ", submitted(), ", got ",
+                       value, " (device lost)");
     completed_.store(value, std::memory_order_release);
     return point <= value;
 }
@@ -158,7 +161,8 @@ Timepoint Commands::completed() noexcept {
 
 void Commands::wait(Timepoint point) {
     if (point <= completed_.load(std::memory_order_acquire)) return;
-    check<Error>(point <= submitted(), "wait: expected a timepoint of at most ", submitted(), ", the last submitted, got ", point);
+    check<Error>(point <= submitted(), "wait: expected a timepoint of at most ", submitted(),
+                 ", the last submitted, got ", point);
     wait_timeline(device_, timeline_, point);
     // Never lowered: another thread may have seen further.
     Timepoint seen = completed_.load(std::memory_order_relaxed);

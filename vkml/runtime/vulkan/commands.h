@@ -8,7 +8,7 @@ namespace vkml::vulkan {
 
 /// A ring of command buffers on one timeline semaphore. One thread records; any thread may wait.
 class Commands {
-public:
+  public:
     static constexpr int kSlots = 4;
 
     explicit Commands(LogicalDevice& device);
@@ -31,14 +31,14 @@ public:
     Timepoint submit();
 
     Timepoint submitted() const { return submitted_.load(std::memory_order_acquire); }
-    /// The timepoint that work recorded now will have.
-    Timepoint next() const { return submitted() + 1; }
+    /// Reached when everything recorded so far has run.
+    Timepoint recorded() const { return submitted() + (recording_ && work_ ? 1 : 0); }
     bool reached(Timepoint point);
     /// The last timepoint reached; on a lost device, where nothing runs any more, the last submitted.
     Timepoint completed() noexcept;
     void wait(Timepoint point);
 
-private:
+  private:
     struct Slot {
         VkCommandPool pool = VK_NULL_HANDLE;
         VkCommandBuffer buffer = VK_NULL_HANDLE;

@@ -5,10 +5,10 @@ namespace vkml::vulkan {
 /// Something to close at exit, before the static destructors of drivers and layers run: those are loaded after ours, so
 /// they are destroyed first, and what is closed later would call into ruins.
 class ClosedAtExit {
-public:
+  public:
     virtual void close() noexcept = 0;
 
-protected:
+  protected:
     ClosedAtExit();
     virtual ~ClosedAtExit();
     ClosedAtExit(const ClosedAtExit&) = delete;

@@ -12,7 +12,7 @@ enum Need : bool { optional, mandatory };
 
 template <class Struct>
 struct Wanted {
-    VkBool32 Struct::*feature;
+    VkBool32 Struct::* feature;
     const char* name;
     Need need;
 };
@@ -31,10 +31,8 @@ constexpr Wanted<Core> wanted_core[] = {
     VKML_WANT(Core, sparseBinding, optional),
 };
 constexpr Wanted<V11> wanted11[] = {
-    VKML_WANT(V11, storageBuffer16BitAccess, optional),
-    VKML_WANT(V11, uniformAndStorageBuffer16BitAccess, optional),
-    VKML_WANT(V11, storagePushConstant16, optional),
-    VKML_WANT(V11, variablePointersStorageBuffer, optional),
+    VKML_WANT(V11, storageBuffer16BitAccess, optional), VKML_WANT(V11, uniformAndStorageBuffer16BitAccess, optional),
+    VKML_WANT(V11, storagePushConstant16, optional),    VKML_WANT(V11, variablePointersStorageBuffer, optional),
     VKML_WANT(V11, variablePointers, optional),
 };
 constexpr Wanted<V12> wanted12[] = {
@@ -88,7 +86,8 @@ constexpr Capability capabilities[] = {
     {4434, "uniformAndStorageBuffer16BitAccess",
      [](const Features& f) { return f.vulkan11.uniformAndStorageBuffer16BitAccess != 0; }},
     {4435, "storagePushConstant16", [](const Features& f) { return f.vulkan11.storagePushConstant16 != 0; }},
-    {4441, "variablePointersStorageBuffer", [](const Features& f) { return f.vulkan11.variablePointersStorageBuffer != 0; }},
+    {4441, "variablePointersStorageBuffer",
+     [](const Features& f) { return f.vulkan11.variablePointersStorageBuffer != 0; }},
     {4442, "variablePointers", [](const Features& f) { return f.vulkan11.variablePointers != 0; }},
     {4448, "storageBuffer8BitAccess", [](const Features& f) { return f.vulkan12.storageBuffer8BitAccess != 0; }},
     {4449, "uniformAndStorageBuffer8BitAccess",
@@ -99,7 +98,8 @@ constexpr Capability capabilities[] = {
     {5118, "shaderBFloat16CooperativeMatrix",
      [](const Features& f) { return f.bfloat16.shaderBFloat16CooperativeMatrix != 0; }},
     {5345, "vulkanMemoryModel", [](const Features& f) { return f.vulkan12.vulkanMemoryModel != 0; }},
-    {5346, "vulkanMemoryModelDeviceScope", [](const Features& f) { return f.vulkan12.vulkanMemoryModelDeviceScope != 0; }},
+    {5346, "vulkanMemoryModelDeviceScope",
+     [](const Features& f) { return f.vulkan12.vulkanMemoryModelDeviceScope != 0; }},
     {6019, "shaderIntegerDotProduct", [](const Features& f) { return f.vulkan13.shaderIntegerDotProduct != 0; }},
     {6022, "cooperativeMatrix", [](const Features& f) { return f.cooperative_matrix.cooperativeMatrix != 0; }},
 };
@@ -156,12 +156,14 @@ Features query_features(const InstanceApi& api, VkPhysicalDevice device, const s
     if (environment().debug && offers(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME))
         all.extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
     // A device that offers it must have it enabled.
-    if (offers(VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME)) all.extensions.push_back(VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME);
+    if (offers(VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME))
+        all.extensions.push_back(VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME);
     api.vkGetPhysicalDeviceFeatures2(device, all.link());
 
     Features kept;
     kept.extensions = all.extensions;
     keep(all.core.features, kept.core.features, wanted_core, missing);
+    if (environment().min_spec) kept.core.features.sparseBinding = VK_FALSE;
     keep(all.vulkan11, kept.vulkan11, wanted11, missing);
     keep(all.vulkan12, kept.vulkan12, wanted12, missing);
     keep(all.vulkan13, kept.vulkan13, wanted13, missing);

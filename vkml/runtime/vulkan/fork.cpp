@@ -11,7 +11,8 @@
 namespace vkml::vulkan {
 
 const char* const kForked =
-    "vulkan: expected the process that opened the device, got a forked child; use the CPU, or start processes with spawn";
+    "vulkan: expected the process that opened the device, got a forked child; use the CPU, or start processes with "
+    "spawn";
 
 namespace {
 

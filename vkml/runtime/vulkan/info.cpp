@@ -38,10 +38,14 @@ std::string heaps(const VkPhysicalDeviceMemoryProperties& memory) {
 
 std::string subgroup_operations(VkSubgroupFeatureFlags flags) {
     constexpr std::pair<VkSubgroupFeatureFlagBits, const char*> names[] = {
-        {VK_SUBGROUP_FEATURE_BASIC_BIT, "basic"},           {VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
-        {VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic"}, {VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
-        {VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle"},       {VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT, "shuffle_relative"},
-        {VK_SUBGROUP_FEATURE_CLUSTERED_BIT, "clustered"},   {VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"}};
+        {VK_SUBGROUP_FEATURE_BASIC_BIT, "basic"},
+        {VK_SUBGROUP_FEATURE_VOTE_BIT, "vote"},
+        {VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic"},
+        {VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot"},
+        {VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle"},
+        {VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT, "shuffle_relative"},
+        {VK_SUBGROUP_FEATURE_CLUSTERED_BIT, "clustered"},
+        {VK_SUBGROUP_FEATURE_QUAD_BIT, "quad"}};
     std::string text;
     for (auto [bit, name] : names)
         if (flags & bit) text += fmt::format("{}{}", text.empty() ? "" : " ", name);
@@ -51,7 +55,8 @@ std::string subgroup_operations(VkSubgroupFeatureFlags flags) {
 std::string matrices(const std::vector<Limits::CooperativeMatrix>& list) {
     std::string text;
     for (const auto& m : list)
-        text += fmt::format("{}{}x{}x{} {}->{}", text.empty() ? "" : ", ", m.m, m.n, m.k, name(m.operand), name(m.accumulator));
+        text += fmt::format("{}{}x{}x{} {}->{}", text.empty() ? "" : ", ", m.m, m.n, m.k, name(m.operand),
+                            name(m.accumulator));
     return text.empty() ? "none" : text;
 }
 
@@ -105,7 +110,7 @@ void add_types(Pairs& out, const PhysicalDevice& d) {
 
 std::vector<std::pair<std::string, std::string>> info(int index) {
     const Instance& found = instance();
-    check<DeviceError>(index >= 0 && index < static_cast<int>(found.devices.size()), "vulkan: expected a device below ",
+    check<DeviceError>(index >= 0 && index < static_cast<int>(found.devices.size()), "vulkan: expected an index below ",
                        found.devices.size(), ", got ", index);
     const PhysicalDevice& d = found.devices[index];
     Pairs out;

@@ -29,13 +29,15 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
 }
 
 VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
-    return {.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-            .pNext = nullptr,
-            .flags = 0,
-            .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
-            .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
-            .pfnUserCallback = on_message,
-            .pUserData = nullptr};
+    return {
+        .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
+        .pNext = nullptr,
+        .flags = 0,
+        .messageSeverity =
+            VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+        .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
+        .pfnUserCallback = on_message,
+        .pUserData = nullptr};
 }
 
 std::vector<VkExtensionProperties> extensions_of(const GlobalApi& api, const char* layer) {
@@ -48,7 +50,8 @@ std::vector<VkExtensionProperties> extensions_of(const GlobalApi& api, const cha
 }
 
 bool has(const std::vector<VkExtensionProperties>& list, const char* name) {
-    return std::any_of(list.begin(), list.end(), [&](const auto& e) { return std::strcmp(e.extensionName, name) == 0; });
+    return std::any_of(list.begin(), list.end(),
+                       [&](const auto& e) { return std::strcmp(e.extensionName, name) == 0; });
 }
 
 bool has_layer(const GlobalApi& api, const char* name) {
@@ -110,7 +113,9 @@ void create_instance(Instance& self) {
         .ppEnabledLayerNames = layers.data(),
         .enabledExtensionCount = static_cast<std::uint32_t>(extensions.size()),
         .ppEnabledExtensionNames = extensions.data()};
-    check_result(self.global.vkCreateInstance(&info, nullptr, &self.handle), "vkCreateInstance");
+    const VkResult result = self.global.vkCreateInstance(&info, nullptr, &self.handle);
+    check<DeviceError>(result != VK_ERROR_INCOMPATIBLE_DRIVER, "no Vulkan device: the loader found no driver");
+    check_result(result, "vkCreateInstance");
     self.api = load_instance(self.global, self.handle);
 
     if (validate && self.debug_utils && self.api.vkCreateDebugUtilsMessengerEXT) {
@@ -125,9 +130,10 @@ void find_devices(Instance& self) {
     std::uint32_t count = 0;
     check_result(self.api.vkEnumeratePhysicalDevices(self.handle, &count, nullptr), "vkEnumeratePhysicalDevices");
     std::vector<VkPhysicalDevice> handles(count);
-    check_result(self.api.vkEnumeratePhysicalDevices(self.handle, &count, handles.data()), "vkEnumeratePhysicalDevices");
+    check_result(self.api.vkEnumeratePhysicalDevices(self.handle, &count, handles.data()),
+                 "vkEnumeratePhysicalDevices");
     handles.resize(count);
-    check<DeviceError>(count > 0, "no Vulkan device: the loader found no driver with one");
+    check<DeviceError>(count > 0, "no Vulkan device: the drivers found none");
     for (VkPhysicalDevice handle : handles) self.devices.push_back(describe(self.api, handle));
     std::stable_sort(self.devices.begin(), self.devices.end(), [](const PhysicalDevice& a, const PhysicalDevice& b) {
         if (a.usable() != b.usable()) return a.usable();

@@ -15,9 +15,9 @@ struct Instance {
     InstanceApi api;
     VkInstance handle = VK_NULL_HANDLE;
     bool debug_utils = false;
-    std::uint32_t generation = 0;          // of fork.h
-    std::string failure;                   // why there is no instance, or no device
-    std::vector<PhysicalDevice> devices;   // best first, the unusable last
+    std::uint32_t generation = 0;         // of fork.h
+    std::string failure;                  // why there is no instance, or no device
+    std::vector<PhysicalDevice> devices;  // best first, the unusable last
 
     Instance() = default;
     Instance(const Instance&) = delete;

@@ -12,7 +12,7 @@ namespace vkml::vulkan {
 
 /// A VkDevice with its one queue, and whether it can still be used.
 class LogicalDevice {
-public:
+  public:
     LogicalDevice(const Instance& instance, const PhysicalDevice& physical);
     ~LogicalDevice();
     LogicalDevice(const LogicalDevice&) = delete;
@@ -39,7 +39,7 @@ public:
     void end_label(VkCommandBuffer commands) const { api.vkCmdEndDebugUtilsLabelEXT(commands); }
     bool debug() const { return debug_; }
 
-private:
+  private:
     [[noreturn]] void fail_dead() const;
 
     std::uint32_t generation_;
@@ -50,8 +50,10 @@ private:
 /// The handle as vkSetDebugUtilsObjectNameEXT wants it, on 32-bit platforms too.
 template <class Handle>
 std::uint64_t handle_bits(Handle handle) {
-    if constexpr (std::is_pointer_v<Handle>) return reinterpret_cast<std::uintptr_t>(handle);
-    else return handle;
+    if constexpr (std::is_pointer_v<Handle>)
+        return reinterpret_cast<std::uintptr_t>(handle);
+    else
+        return handle;
 }
 
 }  // namespace vkml::vulkan

@@ -14,7 +14,9 @@ constexpr VkMemoryPropertyFlags kMapped =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 constexpr VkDeviceSize kSparseChunk = VkDeviceSize{1} << 30;
 
-VkDeviceSize align_up(VkDeviceSize value, VkDeviceSize alignment) { return (value + alignment - 1) / alignment * alignment; }
+VkDeviceSize align_up(VkDeviceSize value, VkDeviceSize alignment) {
+    return (value + alignment - 1) / alignment * alignment;
+}
 
 [[noreturn]] void fail_limit(VkDeviceSize limit, std::string_view name, VkDeviceSize got) {
     fail<OutOfMemoryError>("allocation: expected at most ", limit, " bytes (", name, "), got ", got);
@@ -72,8 +74,8 @@ MemoryTable::Place MemoryTable::find(Address address, std::size_t bytes) const {
         const auto& [start, a] = *--it;
         if (address - start <= a.bytes && bytes <= a.bytes - (address - start)) return {a.buffer, address - a.base};
     }
-    fail<Error>("copy: expected a range inside one allocation of ", device_.physical.properties.deviceName, ", got ", bytes,
-                " bytes at address ", address);
+    fail<Error>("copy: expected a range inside one allocation of ", device_.physical.properties.deviceName, ", got ",
+                bytes, " bytes at address ", address);
 }
 
 void MemoryTable::check_limits(VkDeviceSize size, bool sparse) const {
@@ -84,10 +86,12 @@ void MemoryTable::check_limits(VkDeviceSize size, bool sparse) const {
     // max_allocation is maxMemoryAllocationSize, or less under VKML_MIN_SPEC.
     const VkDeviceSize single = std::min<VkDeviceSize>(p.vulkan11.maxMemoryAllocationSize, p.limits.max_allocation);
     if (!sparse && size > single) fail_limit(single, "maxMemoryAllocationSize", size);
-    const VkDeviceSize pieces = sparse ? size / kSparseChunk + 1 : 1, allowed = p.properties.limits.maxMemoryAllocationCount;
+    const VkDeviceSize pieces = sparse ? size / kSparseChunk + 1 : 1,
+                       allowed = p.properties.limits.maxMemoryAllocationCount;
     if (count_ + pieces > allowed)
-        fail<OutOfMemoryError>("allocation: expected at most ", allowed, " allocations (maxMemoryAllocationCount), got ",
-                               count_ + pieces, ", the last one of ", size, " bytes");
+        fail<OutOfMemoryError>("allocation: expected at most ", allowed,
+                               " allocations (maxMemoryAllocationCount), got ", count_ + pieces, ", the last one of ",
+                               size, " bytes");
 }
 
 MemoryTable::Allocation MemoryTable::create(VkDeviceSize size, MemoryKind kind) {
@@ -96,16 +100,15 @@ MemoryTable::Allocation MemoryTable::create(VkDeviceSize size, MemoryKind kind) 
     check_limits(size, sparse);
     Allocation a;
     a.size = size;
-    const VkBufferCreateInfo info{
-        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-        .pNext = nullptr,
-        .flags = sparse ? VkBufferCreateFlags{VK_BUFFER_CREATE_SPARSE_BINDING_BIT} : 0,
-        .size = size,
-        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                 VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
-        .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
-        .queueFamilyIndexCount = 0,
-        .pQueueFamilyIndices = nullptr};
+    const VkBufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                  .pNext = nullptr,
+                                  .flags = sparse ? VkBufferCreateFlags{VK_BUFFER_CREATE_SPARSE_BINDING_BIT} : 0,
+                                  .size = size,
+                                  .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                           VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
+                                  .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
+                                  .queueFamilyIndexCount = 0,
+                                  .pQueueFamilyIndices = nullptr};
     const VkResult made = device_.api.vkCreateBuffer(device_.handle, &info, nullptr, &a.buffer);
     if (made == VK_ERROR_OUT_OF_DEVICE_MEMORY || made == VK_ERROR_OUT_OF_HOST_MEMORY)
         fail_limit(p.limits.max_allocation, "vkCreateBuffer", size);
@@ -126,8 +129,10 @@ MemoryTable::Allocation MemoryTable::create(VkDeviceSize size, MemoryKind kind) 
 }
 
 std::vector<std::uint32_t> MemoryTable::candidates(std::uint32_t allowed, MemoryKind kind) const {
-    constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
-                                    mappable = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+                                    cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
+                                    mappable =
+                                        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     const auto& memory = device_.physical.memory;
     const bool unified = device_.physical.unified();
     std::vector<std::pair<int, std::uint32_t>> ranked;
@@ -138,8 +143,8 @@ std::vector<std::uint32_t> MemoryTable::candidates(std::uint32_t allowed, Memory
         const bool is_local = flags & local, is_mappable = (flags & mappable) == mappable, is_cached = flags & cached;
         if (kind == MemoryKind::host ? !is_mappable : !is_local && !unified) continue;
         const int score = kind == MemoryKind::host ? 2 * is_cached + !is_local
-                          : unified               ? 4 * is_local + 2 * (is_mappable && is_cached)
-                                                  : !(flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
+                          : unified                ? 4 * is_local + 2 * (is_mappable && is_cached)
+                                                   : !(flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT);
         ranked.emplace_back(-score, i);
     }
     std::stable_sort(ranked.begin(), ranked.end(), [](auto& a, auto& b) { return a.first < b.first; });
@@ -153,9 +158,11 @@ void MemoryTable::back(Allocation& a, MemoryKind kind) {
     device_.api.vkGetBufferMemoryRequirements(device_.handle, a.buffer, &needs);
     const auto types = candidates(needs.memoryTypeBits, kind);
     const auto& memory = device_.physical.memory;
-    check<DeviceError>(!types.empty(), "allocation: expected a memory type for ", kind == MemoryKind::host ? "host" : "device",
-                       " memory, got none on ", device_.physical.properties.deviceName);
-    const bool backed = std::any_of(types.begin(), types.end(), [&](std::uint32_t t) { return back_with(a, t, kind, needs); });
+    check<DeviceError>(!types.empty(), "allocation: expected a memory type for ",
+                       kind == MemoryKind::host ? "host" : "device", " memory, got none on ",
+                       device_.physical.properties.deviceName);
+    const bool backed =
+        std::any_of(types.begin(), types.end(), [&](std::uint32_t t) { return back_with(a, t, kind, needs); });
     if (!backed) fail_heap(memory.memoryTypes[types.front()].heapIndex, needs.size);
 }
 
@@ -193,11 +200,14 @@ bool MemoryTable::take(Allocation& a, std::uint32_t type, VkDeviceSize size) {
                                           .pNext = nullptr,
                                           .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
                                           .deviceMask = 0};
-    const VkMemoryAllocateInfo info{
-        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &flags, .allocationSize = size, .memoryTypeIndex = type};
+    const VkMemoryAllocateInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                    .pNext = &flags,
+                                    .allocationSize = size,
+                                    .memoryTypeIndex = type};
     VkDeviceMemory memory;
     const VkResult result = device_.api.vkAllocateMemory(device_.handle, &info, nullptr, &memory);
-    if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_TOO_MANY_OBJECTS)
+    if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY ||
+        result == VK_ERROR_TOO_MANY_OBJECTS)
         return false;
     device_.check(result, "vkAllocateMemory");
     a.memory.push_back(memory);
@@ -224,7 +234,11 @@ void MemoryTable::bind_sparse(const Allocation& a, VkDeviceSize size, VkDeviceSi
     std::vector<VkSparseMemoryBind> binds;
     for (VkDeviceMemory memory : a.memory) {
         const VkDeviceSize at = binds.size() * piece;
-        binds.push_back({.resourceOffset = at, .size = std::min(piece, size - at), .memory = memory, .memoryOffset = 0, .flags = 0});
+        binds.push_back({.resourceOffset = at,
+                         .size = std::min(piece, size - at),
+                         .memory = memory,
+                         .memoryOffset = 0,
+                         .flags = 0});
     }
     const VkSparseBufferMemoryBindInfo buffer{
         .buffer = a.buffer, .bindCount = static_cast<std::uint32_t>(binds.size()), .pBinds = binds.data()};
@@ -255,8 +269,8 @@ void MemoryTable::bind_sparse(const Allocation& a, VkDeviceSize size, VkDeviceSi
 
 void MemoryTable::fail_heap(std::uint32_t heap, VkDeviceSize size) const {
     const VkDeviceSize capacity = device_.physical.memory.memoryHeaps[heap].size;
-    fail<OutOfMemoryError>("allocation: expected at most ", capacity - std::min(capacity, used_[heap]), " bytes (left of memoryHeaps[",
-                           heap, "].size ", capacity, "), got ", size);
+    fail<OutOfMemoryError>("allocation: expected at most ", capacity - std::min(capacity, used_[heap]),
+                           " bytes (left of memoryHeaps[", heap, "].size ", capacity, "), got ", size);
 }
 
 }  // namespace vkml::vulkan

@@ -9,7 +9,7 @@ namespace vkml::vulkan {
 
 /// Memory taken from the device: one VkBuffer each, found again by address.
 class MemoryTable {
-public:
+  public:
     explicit MemoryTable(LogicalDevice& device);
     ~MemoryTable();
     MemoryTable(const MemoryTable&) = delete;
@@ -28,7 +28,7 @@ public:
     /// Throws Error when the range is not inside one allocation.
     Place find(Address address, std::size_t bytes) const;
 
-private:
+  private:
     struct Allocation {
         VkBuffer buffer = VK_NULL_HANDLE;
         std::vector<VkDeviceMemory> memory;  // several behind a sparse buffer

@@ -43,21 +43,32 @@ bool choose_queue(const InstanceApi& api, PhysicalDevice& d) {
 
 DType component_dtype(VkComponentTypeKHR type) {
     switch (static_cast<std::uint32_t>(type)) {
-        case VK_COMPONENT_TYPE_FLOAT16_KHR: return DType::f16;
-        case VK_COMPONENT_TYPE_FLOAT32_KHR: return DType::f32;
-        case VK_COMPONENT_TYPE_FLOAT64_KHR: return DType::f64;
-        case VK_COMPONENT_TYPE_SINT8_KHR: return DType::i8;
-        case VK_COMPONENT_TYPE_SINT16_KHR: return DType::i16;
-        case VK_COMPONENT_TYPE_SINT32_KHR: return DType::i32;
-        case VK_COMPONENT_TYPE_SINT64_KHR: return DType::i64;
-        case VK_COMPONENT_TYPE_UINT8_KHR: return DType::u8;
-        case static_cast<std::uint32_t>(VK_COMPONENT_TYPE_BFLOAT16_KHR): return DType::bf16;
-        default: return DType::none;
+        case VK_COMPONENT_TYPE_FLOAT16_KHR:
+            return DType::f16;
+        case VK_COMPONENT_TYPE_FLOAT32_KHR:
+            return DType::f32;
+        case VK_COMPONENT_TYPE_FLOAT64_KHR:
+            return DType::f64;
+        case VK_COMPONENT_TYPE_SINT8_KHR:
+            return DType::i8;
+        case VK_COMPONENT_TYPE_SINT16_KHR:
+            return DType::i16;
+        case VK_COMPONENT_TYPE_SINT32_KHR:
+            return DType::i32;
+        case VK_COMPONENT_TYPE_SINT64_KHR:
+            return DType::i64;
+        case VK_COMPONENT_TYPE_UINT8_KHR:
+            return DType::u8;
+        case static_cast<std::uint32_t>(VK_COMPONENT_TYPE_BFLOAT16_KHR):
+            return DType::bf16;
+        default:
+            return DType::none;
     }
 }
 
 std::vector<Limits::CooperativeMatrix> cooperative_matrices(const InstanceApi& api, const PhysicalDevice& d) {
-    if (!d.features.cooperative_matrix.cooperativeMatrix || !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR) return {};
+    if (!d.features.cooperative_matrix.cooperativeMatrix || !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
+        return {};
     std::uint32_t count = 0;
     api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(d.handle, &count, nullptr);
     VkCooperativeMatrixPropertiesKHR blank{};
@@ -68,7 +79,9 @@ std::vector<Limits::CooperativeMatrix> cooperative_matrices(const InstanceApi& a
     std::vector<Limits::CooperativeMatrix> list;
     for (const auto& m : offered) {
         const DType operand = component_dtype(m.AType), accumulator = component_dtype(m.CType);
-        if (m.scope != VK_SCOPE_SUBGROUP_KHR || m.AType != m.BType || m.CType != m.ResultType || m.saturatingAccumulation) continue;
+        if (m.scope != VK_SCOPE_SUBGROUP_KHR || m.AType != m.BType || m.CType != m.ResultType ||
+            m.saturatingAccumulation)
+            continue;
         if (operand == DType::none || accumulator == DType::none) continue;
         if (operand == DType::bf16 && !d.features.bfloat16.shaderBFloat16CooperativeMatrix) continue;
         list.push_back({m.MSize, m.NSize, m.KSize, operand, accumulator});
@@ -128,8 +141,9 @@ Limits limits_of(const InstanceApi& api, const PhysicalDevice& d) {
     l.subgroup_size = d.vulkan11.subgroupSize;
     l.min_subgroup_size = d.vulkan13.minSubgroupSize ? d.vulkan13.minSubgroupSize : l.subgroup_size;
     l.max_subgroup_size = d.vulkan13.maxSubgroupSize ? d.vulkan13.maxSubgroupSize : l.subgroup_size;
-    l.max_allocation = d.sparse() ? std::min<std::uint64_t>(v.sparseAddressSpaceSize, d.vulkan13.maxBufferSize)
-                                  : std::min<std::uint64_t>(d.vulkan11.maxMemoryAllocationSize, d.vulkan13.maxBufferSize);
+    l.max_allocation = d.sparse()
+                           ? std::min<std::uint64_t>(v.sparseAddressSpaceSize, d.vulkan13.maxBufferSize)
+                           : std::min<std::uint64_t>(d.vulkan11.maxMemoryAllocationSize, d.vulkan13.maxBufferSize);
     l.total_memory = d.local_memory();
     l.compute_units = compute_units(api, d);
     l.f16_storage = d.features.vulkan11.storageBuffer16BitAccess;
@@ -162,11 +176,16 @@ void query_properties(const InstanceApi& api, PhysicalDevice& d) {
 
 int PhysicalDevice::rank() const {
     switch (properties.deviceType) {
-        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 0;
-        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 1;
-        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return 2;
-        case VK_PHYSICAL_DEVICE_TYPE_CPU: return 3;
-        default: return 4;
+        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+            return 0;
+        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+            return 1;
+        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+            return 2;
+        case VK_PHYSICAL_DEVICE_TYPE_CPU:
+            return 3;
+        default:
+            return 4;
     }
 }
 
@@ -175,7 +194,8 @@ bool PhysicalDevice::has_extension(const char* name) const {
 }
 
 bool PhysicalDevice::unified() const {
-    return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
+           properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
 std::uint64_t PhysicalDevice::local_memory() const {

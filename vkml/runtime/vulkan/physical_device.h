@@ -28,7 +28,9 @@ struct PhysicalDevice {
     /// 0 for the best kind: discrete, integrated, virtual, CPU, other.
     int rank() const;
     bool has_extension(const char* name) const;
-    bool sparse() const { return features.core.features.sparseBinding && (queue.queueFlags & VK_QUEUE_SPARSE_BINDING_BIT); }
+    bool sparse() const {
+        return features.core.features.sparseBinding && (queue.queueFlags & VK_QUEUE_SPARSE_BINDING_BIT);
+    }
     /// Host and device share their memory.
     bool unified() const;
     /// Bytes of all device-local heaps.

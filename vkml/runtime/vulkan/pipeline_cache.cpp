@@ -43,7 +43,8 @@ bool PipelineCache::ours(std::span<const std::byte> data) const {
     std::memcpy(&header, data.data(), sizeof header);
     const auto& p = device_.physical.properties;
     return header.headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && header.vendorID == p.vendorID &&
-           header.deviceID == p.deviceID && std::memcmp(header.pipelineCacheUUID, p.pipelineCacheUUID, VK_UUID_SIZE) == 0;
+           header.deviceID == p.deviceID &&
+           std::memcmp(header.pipelineCacheUUID, p.pipelineCacheUUID, VK_UUID_SIZE) == 0;
 }
 
 VkPipelineCache PipelineCache::create(std::span<const std::byte> data) const {

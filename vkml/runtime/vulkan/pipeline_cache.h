@@ -10,7 +10,7 @@ namespace vkml::vulkan {
 
 /// The driver's pipeline cache and its file, one per device and driver version.
 class PipelineCache {
-public:
+  public:
     explicit PipelineCache(LogicalDevice& device);
     ~PipelineCache();
     PipelineCache(const PipelineCache&) = delete;
@@ -23,7 +23,7 @@ public:
     /// Writes the file if pipelines were built since, together with what other processes wrote meanwhile.
     void save() noexcept;
 
-private:
+  private:
     VkPipelineCache create(std::span<const std::byte> data) const;
     bool ours(std::span<const std::byte> data) const;
 

@@ -31,7 +31,8 @@ const char* missing_storage(const Limits& limits, DType dtype) {
 
 Pipelines::Pipelines(LogicalDevice& device) : device_(device), cache_(device), entries_(64) {
     push_constant_bytes_ = std::min(256u, device.physical.properties.limits.maxPushConstantsSize);
-    const VkPushConstantRange range{.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = push_constant_bytes_};
+    const VkPushConstantRange range{
+        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = push_constant_bytes_};
     const VkPipelineLayoutCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                           .pNext = nullptr,
                                           .flags = 0,
@@ -105,8 +106,8 @@ VkPipeline Pipelines::build(const Kernel& kernel, DType dtype, const Spec& spec)
     const Spirv& module = module_for(kernel, dtype);
     auto require = [&](VkResult result) {
         device_.check(result == VK_ERROR_DEVICE_LOST ? result : VK_SUCCESS, "vkCreateComputePipelines");
-        check<Error>(result == VK_SUCCESS, kernel.name, ": expected a pipeline for ", dtype, ", got ", result_name(result), " (",
-                     static_cast<int>(result), ")");
+        check<Error>(result == VK_SUCCESS, kernel.name, ": expected a pipeline for ", dtype, ", got ",
+                     result_name(result), " (", static_cast<int>(result), ")");
     };
     const VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                         .pNext = nullptr,
@@ -139,7 +140,8 @@ VkPipeline Pipelines::build(const Kernel& kernel, DType dtype, const Spec& spec)
         .basePipelineHandle = VK_NULL_HANDLE,
         .basePipelineIndex = -1};
     VkPipeline pipeline = VK_NULL_HANDLE;
-    const VkResult result = device_.api.vkCreateComputePipelines(device_.handle, cache_.handle(), 1, &info, nullptr, &pipeline);
+    const VkResult result =
+        device_.api.vkCreateComputePipelines(device_.handle, cache_.handle(), 1, &info, nullptr, &pipeline);
     device_.api.vkDestroyShaderModule(device_.handle, shader, nullptr);
     require(result);
     device_.name_object(VK_OBJECT_TYPE_PIPELINE, handle_bits(pipeline), concat(kernel.name, " ", dtype));

@@ -9,12 +9,13 @@ namespace vkml::vulkan {
 
 /// Compute pipelines by kernel, dtype and specialization, built at first use.
 class Pipelines {
-public:
+  public:
     explicit Pipelines(LogicalDevice& device);
     ~Pipelines();
     Pipelines(const Pipelines&) = delete;
 
-    /// Throws NotImplementedError when the kernel has no form for the dtype on this device, Error when the driver refuses it.
+    /// Throws NotImplementedError when the kernel has no form for the dtype on this device, Error when the driver
+    /// refuses it.
     VkPipeline get(const Kernel& kernel, DType dtype, const Spec& spec) {
         const Entry& last = entries_[last_];
         if (last.kernel == &kernel && last.dtype == dtype && last.spec == spec) [[likely]]
@@ -28,7 +29,7 @@ public:
     std::size_t count() const { return count_; }
     PipelineCache& cache() { return cache_; }
 
-private:
+  private:
     struct Entry {
         const Kernel* kernel = nullptr;
         VkPipeline pipeline = VK_NULL_HANDLE;

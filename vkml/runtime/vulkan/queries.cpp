@@ -40,10 +40,11 @@ void Queries::end(int slot, VkCommandBuffer commands) {
     write(s, commands, 2 * static_cast<std::uint32_t>(s.labels.size()) - 1);
 }
 
-// After the compute work before it, at either end: spans then add up to the time that passed, also when dispatches overlap.
+// After the compute work before it, at either end: spans then add up to the time that passed, also when dispatches
+// overlap.
 void Queries::write(Slot& slot, VkCommandBuffer commands, std::uint32_t query) {
-    device_.api.vkCmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, slot.pools[query / (2 * kSpansPerPool)],
-                                     query % (2 * kSpansPerPool));
+    device_.api.vkCmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+                                     slot.pools[query / (2 * kSpansPerPool)], query % (2 * kSpansPerPool));
 }
 
 void Queries::read(Slot& slot) {
@@ -54,10 +55,11 @@ void Queries::read(Slot& slot) {
     std::array<std::uint64_t, 2 * kSpansPerPool> ticks;
     for (std::size_t first = 0; first < slot.labels.size(); first += kSpansPerPool) {
         const std::size_t count = std::min<std::size_t>(kSpansPerPool, slot.labels.size() - first);
-        device_.check(device_.api.vkGetQueryPoolResults(device_.handle, slot.pools[first / kSpansPerPool], 0,
-                                                        static_cast<std::uint32_t>(2 * count), sizeof ticks, ticks.data(),
-                                                        sizeof(std::uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
-                      "vkGetQueryPoolResults");
+        device_.check(
+            device_.api.vkGetQueryPoolResults(device_.handle, slot.pools[first / kSpansPerPool], 0,
+                                              static_cast<std::uint32_t>(2 * count), sizeof ticks, ticks.data(),
+                                              sizeof(std::uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+            "vkGetQueryPoolResults");
         for (std::size_t i = 0; i < count; i++) {
             const std::uint64_t begin = ticks[2 * i] & mask;
             const std::uint64_t length = ((ticks[2 * i + 1] & mask) - begin) & mask;  // the counter may wrap
@@ -71,7 +73,8 @@ void Queries::read(Slot& slot) {
 std::vector<GpuSpan> Queries::take(Timepoint reached) {
     for (Slot& slot : slots_)
         if (!slot.labels.empty() && slot.submission && slot.submission <= reached) read(slot);
-    std::sort(finished_.begin(), finished_.end(), [](const GpuSpan& a, const GpuSpan& b) { return a.begin_ns < b.begin_ns; });
+    std::sort(finished_.begin(), finished_.end(),
+              [](const GpuSpan& a, const GpuSpan& b) { return a.begin_ns < b.begin_ns; });
     return std::exchange(finished_, {});
 }
 

@@ -9,7 +9,7 @@ namespace vkml::vulkan {
 
 /// Time stamps around dispatches: a growing list of query pools per slot of the command ring.
 class Queries {
-public:
+  public:
     explicit Queries(LogicalDevice& device) : device_(device) {}
     ~Queries();
     Queries(const Queries&) = delete;
@@ -25,7 +25,7 @@ public:
     /// Hands out and clears the spans of every submission up to `reached`.
     std::vector<GpuSpan> take(Timepoint reached);
 
-private:
+  private:
     static constexpr std::uint32_t kSpansPerPool = 512;
     struct Slot {
         std::vector<VkQueryPool> pools;

@@ -10,11 +10,16 @@ namespace {
 
 std::string type_name(VkPhysicalDeviceType type) {
     switch (type) {
-        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return "discrete";
-        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return "integrated";
-        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return "virtual";
-        case VK_PHYSICAL_DEVICE_TYPE_CPU: return "cpu";
-        default: return "other";
+        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+            return "discrete";
+        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+            return "integrated";
+        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+            return "virtual";
+        case VK_PHYSICAL_DEVICE_TYPE_CPU:
+            return "cpu";
+        default:
+            return "other";
     }
 }
 
@@ -31,7 +36,13 @@ std::string why(const PhysicalDevice& d, int index) {
 }
 
 DeviceRecord unusable(const std::string& why) {
-    return {.device = {DeviceType::vulkan, 0}, .name = "none", .type = "none", .driver = {}, .memory = 0, .usable = false, .why = why};
+    return {.device = {DeviceType::vulkan, 0},
+            .name = "none",
+            .type = "none",
+            .driver = {},
+            .memory = 0,
+            .usable = false,
+            .why = why};
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ namespace vkml::vulkan {
 std::string_view result_name(VkResult result) {
     switch (result) {
 #define VKML_NAME(value) \
-    case value: return #value;
+    case value:          \
+        return #value;
         VKML_NAME(VK_SUCCESS)
         VKML_NAME(VK_NOT_READY)
         VKML_NAME(VK_TIMEOUT)
@@ -26,13 +27,15 @@ std::string_view result_name(VkResult result) {
         VKML_NAME(VK_ERROR_INVALID_SHADER_NV)
         VKML_NAME(VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)
 #undef VKML_NAME
-        default: return "a VkResult without a name";
+        default:
+            return "a VkResult without a name";
     }
 }
 
 void check_result(VkResult result, std::string_view call) {
     if (result < 0) [[unlikely]]
-        fail<DeviceError>("vulkan: ", call, ": expected VK_SUCCESS, got ", result_name(result), " (", static_cast<int>(result), ")");
+        fail<DeviceError>("vulkan: ", call, ": expected VK_SUCCESS, got ", result_name(result), " (",
+                          static_cast<int>(result), ")");
 }
 
 }  // namespace vkml::vulkan

@@ -7,8 +7,8 @@ namespace {
 constexpr std::size_t kHeaderWords = 5;
 
 // Enumerants of the SPIR-V specification.
-constexpr std::uint32_t kOpExecutionMode = 16, kOpCapability = 17, kOpConstant = 43, kOpSpecConstant = 50, kOpDecorate = 71,
-                        kOpExecutionModeId = 331;
+constexpr std::uint32_t kOpExecutionMode = 16, kOpCapability = 17, kOpConstant = 43, kOpSpecConstant = 50,
+                        kOpDecorate = 71, kOpExecutionModeId = 331;
 constexpr std::uint32_t kLocalSize = 17, kLocalSizeId = 38, kSpecId = 1;
 
 /// Calls visit(opcode, words of the instruction) until it returns false.
@@ -23,7 +23,8 @@ void each_instruction(std::span<const std::uint32_t> code, Visit visit) {
 
 }  // namespace
 
-std::int64_t refused_capability(std::span<const std::uint32_t> code, const std::function<bool(std::uint32_t)>& allowed) {
+std::int64_t refused_capability(std::span<const std::uint32_t> code,
+                                const std::function<bool(std::uint32_t)>& allowed) {
     std::int64_t refused = -1;
     each_instruction(code, [&](std::uint32_t op, auto words) {
         if (op != kOpCapability) return false;  // they come first

@@ -11,10 +11,14 @@ namespace {
 
 std::string value_text(const VkPipelineExecutableStatisticKHR& s) {
     switch (s.format) {
-        case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: return s.value.b32 ? "true" : "false";
-        case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: return fmt::format("{}", s.value.i64);
-        case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR: return fmt::format("{}", s.value.u64);
-        default: return fmt::format("{}", s.value.f64);
+        case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR:
+            return s.value.b32 ? "true" : "false";
+        case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
+            return fmt::format("{}", s.value.i64);
+        case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
+            return fmt::format("{}", s.value.u64);
+        default:
+            return fmt::format("{}", s.value.f64);
     }
 }
 

@@ -1,0 +1,205 @@
+"""Datasets, batches in an order that a seed fixes, and transforms."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._core import Tensor
+from ._creation import tensor
+
+__all__ = ["ArrayDataset", "Compose", "DataLoader", "Dataset", "RandomCrop", "RandomHorizontalFlip", "Subset", "split"]
+
+
+class Dataset:
+    """Base: `__len__`, and `__getitem__` of an array of indices (or of one index: its results are then collated)."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __getitem__(self, indices: Any) -> Any:
+        raise NotImplementedError
+
+
+class ArrayDataset(Dataset):
+    """Arrays of one length; an item is a tuple with one entry of each.
+
+    Examples
+    --------
+    >>> ds = vkml.data.ArrayDataset(np.arange(6).reshape(3, 2), np.arange(3))
+    >>> len(ds), ds[np.array([2, 0])][1].tolist()
+    (3, [2, 0])
+    """
+
+    def __init__(self, *arrays: Any) -> None:
+        if not arrays:
+            raise _core.ShapeError("ArrayDataset: expected at least one array, got none")
+        self.arrays = tuple(np.asarray(a) for a in arrays)
+        lengths = [len(a) if a.ndim else -1 for a in self.arrays]
+        if len(set(lengths)) != 1 or lengths[0] < 0:
+            raise _core.ShapeError(f"ArrayDataset: expected arrays of one length, got shapes {[a.shape for a in self.arrays]}")
+
+    def __len__(self) -> int:
+        return len(self.arrays[0])
+
+    def __getitem__(self, indices: Any) -> tuple[np.ndarray, ...]:
+        return tuple(a[indices] for a in self.arrays)
+
+
+class Subset(Dataset):
+    """Some items of another dataset."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int] | np.ndarray) -> None:
+        self.dataset, self.indices = dataset, np.asarray(indices, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, indices: Any) -> Any:
+        return self.dataset[self.indices[indices]]
+
+
+def split(dataset: Any, fraction: float, seed: int = 0) -> tuple[Subset, Subset]:
+    """Two disjoint parts: round(fraction * len) random items, and the others.
+
+    Examples
+    --------
+    >>> a, b = vkml.data.split(vkml.data.ArrayDataset(np.arange(10)), 0.8)
+    >>> len(a), len(b)
+    (8, 2)
+    """
+    if not 0 <= fraction <= 1:
+        raise _core.ShapeError(f"split: fraction: expected a number in [0, 1], got {fraction}")
+    order = np.random.default_rng(seed).permutation(len(dataset))
+    first = round(fraction * len(dataset))
+    return Subset(dataset, order[:first]), Subset(dataset, order[first:])
+
+
+def _collate(items: list[Any]) -> Any:
+    if isinstance(items[0], (tuple, list)):
+        return tuple(np.stack([np.asarray(x) for x in column]) for column in zip(*items, strict=True))
+    return np.stack([np.asarray(x) for x in items])
+
+
+def _takes_arrays(dataset: Any, indices: np.ndarray) -> Any:
+    """A batch, whether the dataset takes an array of indices or one at a time."""
+    if isinstance(dataset, (ArrayDataset, Subset)):
+        if isinstance(dataset, Subset):
+            return _takes_arrays(dataset.dataset, dataset.indices[indices])
+        return dataset[indices]
+    try:
+        batch = dataset[indices]
+    except (TypeError, IndexError, ValueError, KeyError):
+        return _collate([dataset[int(i)] for i in indices])
+    first = batch[0] if isinstance(batch, (tuple, list)) else batch
+    if hasattr(first, "__len__") and len(first) == len(indices):
+        return batch
+    return _collate([dataset[int(i)] for i in indices])
+
+
+class DataLoader:
+    """Batches of a dataset as tuples of tensors, in an order that seed and epoch fix.
+
+    The epoch advances at every `iter()`. With shuffle the order is `default_rng(seed + epoch).permutation(len)`.
+
+    Parameters
+    ----------
+    dataset : Dataset, or anything with `__len__` and `__getitem__`
+    batch_size : int
+    drop_last : bool
+        Leaves out a last batch that is not full.
+    device : device or str, optional
+        Where the tensors are made.
+    transform : f(rng, arrays) -> arrays, optional
+        Sees NumPy arrays; its generator is `default_rng([seed, epoch, 0x7A11])`.
+
+    Examples
+    --------
+    >>> loader = vkml.data.DataLoader(vkml.data.ArrayDataset(np.arange(5)), batch_size=2)
+    >>> [x.tolist() for (x,) in loader]
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(
+        self, dataset: Any, batch_size: int, shuffle: bool = False, drop_last: bool = False, seed: int = 0, device: Any = None,
+        transform: Callable | None = None,
+    ) -> None:  # fmt: skip
+        if operator.index(batch_size) < 1:
+            raise _core.ShapeError(f"DataLoader: batch_size: expected a number >= 1, got {batch_size}")
+        self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
+        self.seed, self.device, self.transform = seed, device, transform
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch of the next iter()."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        n = len(self.dataset)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        epoch, self.epoch = self.epoch, self.epoch + 1
+        return self._batches(epoch)
+
+    def _batches(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+        n = len(self.dataset)
+        order = np.random.default_rng(self.seed + epoch).permutation(n) if self.shuffle else np.arange(n)
+        generator = np.random.default_rng([self.seed, epoch, 0x7A11])
+        for i in range(len(self)):
+            batch = _takes_arrays(self.dataset, order[i * self.batch_size : (i + 1) * self.batch_size])
+            arrays = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+            if self.transform is not None:
+                arrays = tuple(self.transform(generator, arrays))
+            yield tuple(tensor(a, device=self.device) for a in arrays)
+
+
+class Compose:
+    """Transforms one after the other."""
+
+    def __init__(self, *transforms: Callable) -> None:
+        self.transforms = transforms
+
+    def __call__(self, rng: np.random.Generator, arrays: tuple) -> tuple:
+        for transform in self.transforms:
+            arrays = transform(rng, arrays)
+        return arrays
+
+
+class RandomHorizontalFlip:
+    """Mirrors images (N, C, H, W), the first array, each with probability p."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        if not 0 <= p <= 1:
+            raise _core.ShapeError(f"RandomHorizontalFlip: p: expected a number in [0, 1], got {p}")
+        self.p = p
+
+    def __call__(self, rng: np.random.Generator, arrays: tuple) -> tuple:
+        images = np.array(arrays[0])
+        chosen = rng.random(len(images)) < self.p
+        images[chosen] = images[chosen][..., ::-1]
+        return (images, *arrays[1:])
+
+
+class RandomCrop:
+    """A window of each image (N, C, H, W), the first array, after padding with `fill`."""
+
+    def __init__(self, size: int | tuple[int, int], padding: int = 0, fill: float = 0.0) -> None:
+        self.size = (size, size) if isinstance(size, int) else tuple(size)
+        self.padding, self.fill = padding, fill
+
+    def __call__(self, rng: np.random.Generator, arrays: tuple) -> tuple:
+        images, p = np.asarray(arrays[0]), self.padding
+        edge = [(0, 0)] * (images.ndim - 2) + [(p, p), (p, p)]
+        images = np.pad(images, edge, constant_values=self.fill)
+        height, width = self.size
+        room = (images.shape[-2] - height, images.shape[-1] - width)
+        if min(room) < 0:
+            raise _core.ShapeError(f"RandomCrop: expected a window no larger than {images.shape[-2:]}, got {self.size}")
+        top, left = rng.integers(0, room[0] + 1, len(images)), rng.integers(0, room[1] + 1, len(images))
+        out = [image[..., t : t + height, l : l + width] for image, t, l in zip(images, top, left, strict=True)]
+        return (np.stack(out) if out else images[..., :height, :width], *arrays[1:])

@@ -1,0 +1,129 @@
+"""Linear, Embedding, Dropout and layers that only move data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .._creation import empty
+from . import init
+from .module import Module, Parameter
+
+__all__ = ["Dropout", "Embedding", "Flatten", "Identity", "Linear"]
+
+
+def parameter(*shape: int, device: Any, dtype: Any) -> Parameter:
+    return Parameter(empty(shape, device=device, dtype=_core.float32 if dtype is None else dtype))
+
+
+def affine(fan_in: int, *tensors: Tensor | None) -> None:
+    """What PyTorch gives weights and biases of linear and convolution layers: uniform in +-1/sqrt(fan_in)."""
+    bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
+    for t in tensors:
+        if t is not None:
+            init.uniform_(t, -bound, bound)
+
+
+class Linear(Module):
+    """x @ weight.T + bias, on the last axis: (..., in_features) -> (..., out_features).
+
+    Examples
+    --------
+    >>> vkml.nn.Linear(3, 2)(vkml.ones(5, 3)).shape
+    (5, 2)
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = parameter(out_features, in_features, device=device, dtype=dtype)
+        self.register_parameter("bias", parameter(out_features, device=device, dtype=dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias anew."""
+        affine(self.in_features, self.weight, self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _core.linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Embedding(Module):
+    """Rows of a table: an integer index of any shape -> (..., embedding_dim). The padding row is 0 and gets no gradient."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise _core.ShapeError(f"Embedding: padding_idx: expected a row of {num_embeddings}, got {padding_idx}")
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        self.weight = parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the table anew: normal, the padding row 0."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            init.zeros_(_core.select(self.weight.detach(), 0, self.padding_idx))
+
+    def forward(self, index: Tensor) -> Tensor:
+        return _core.embedding(self.weight, index, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class Dropout(Module):
+    """In training, zeroes elements with probability p and scales the others by 1 / (1 - p).
+
+    With a seed the layer has a stream of its own: (seed, 0), (seed, 1), ...; else it draws from the default generator.
+    """
+
+    def __init__(self, p: float = 0.5, seed: int | None = None) -> None:
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise _core.ShapeError(f"Dropout: p: expected a number in [0, 1], got {p}")
+        self.p, self.seed, self.offset = p, seed, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0.0:
+            return x
+        if self.seed is None:
+            return _core.dropout(x, self.p)
+        offset, self.offset = self.offset, self.offset + 1
+        return _core.dropout(x, self.p, seed=self.seed, offset=offset)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}" + ("" if self.seed is None else f", seed={self.seed}")
+
+
+class Flatten(Module):
+    """Merges the axes start_dim to end_dim."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Identity(Module):
+    """Returns its input; takes any arguments."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x

@@ -1,0 +1,145 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vkml/ops/reduce/plain_cpu.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <limits>
+
+#include "vkml/ops/reduce/plain.h"
+#include "vkml/ops/reduce/walk_cpu-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vkml::HWY_NAMESPACE {
+
+template <class A, Plain op>
+struct Operation {
+    static A identity() {
+        using Limits = std::numeric_limits<A>;
+        if constexpr (op == Plain::product) return 1;
+        else if constexpr (op == Plain::largest) return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+        else if constexpr (op == Plain::smallest) return Limits::has_infinity ? Limits::infinity() : Limits::max();
+        else return 0;
+    }
+    // Bitwise `|`: a short circuit would keep the loop from being vectorised. A NaN compares with nothing, so the first stays.
+    static A fold(A a, A b) {
+        if constexpr (op == Plain::product) return multiply(a, b);
+        else if constexpr (op == Plain::largest) return ((b != b) | (b > a)) ? b : a;
+        else if constexpr (op == Plain::smallest) return ((b != b) | (b < a)) ? b : a;
+        else if constexpr (std::is_integral_v<A>) return static_cast<A>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+        else return a + b;
+    }
+    static A map(A v) {
+        if constexpr (op == Plain::squares) return multiply(v, v);
+        else if constexpr (op == Plain::magnitudes) return v < 0 ? -v : v;
+        else return v;
+    }
+    static A multiply(A a, A b) {
+        if constexpr (std::is_integral_v<A>) return static_cast<A>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+        else return a * b;
+    }
+};
+
+/// One number per result.
+template <class E, Plain op>
+struct PlainFold {
+    using Element = E;
+    using Acc = typename E::Acc;
+    using State = Acc;
+    using Op = Operation<Acc, op>;
+    // The same on every instruction set, so that sums have the same bits there.
+    static constexpr std::int64_t kLanes = 256 / sizeof(Acc);
+
+    const ReduceArgs& args;
+    std::uint32_t finishing;
+    bool to_states;
+
+    static State identity() { return Op::identity(); }
+    static State merge(State a, State b) { return Op::fold(a, b); }
+
+    static Acc tree(Acc* HWY_RESTRICT lanes, std::int64_t width) {
+        for (std::int64_t half = width / 2; half > 0; half /= 2)
+            for (std::int64_t l = 0; l < half; l++) lanes[l] = Op::fold(lanes[l], lanes[l + half]);
+        return lanes[0];
+    }
+    static State block(const Acc* HWY_RESTRICT v, std::int64_t n, std::int64_t) {
+        if (n <= 8) {
+            Acc s = identity();
+            for (std::int64_t i = 0; i < n; i++) s = Op::fold(s, Op::map(v[i]));
+            return s;
+        }
+        alignas(64) Acc lanes[kLanes];
+        std::int64_t i = 0;
+        if (n < kLanes) {
+            const auto width = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+            for (; i < n; i++) lanes[i] = Op::map(v[i]);
+            for (; i < width; i++) lanes[i] = identity();
+            return tree(lanes, width);
+        }
+        for (std::int64_t l = 0; l < kLanes; l++) lanes[l] = Op::map(v[l]);
+        for (i = kLanes; i + 2 * kLanes <= n; i += 2 * kLanes)
+            for (std::int64_t l = 0; l < kLanes; l++)
+                lanes[l] = Op::fold(lanes[l], Op::fold(Op::map(v[i + l]), Op::map(v[i + kLanes + l])));
+        for (; i < n; i += kLanes) {
+            const std::int64_t rest = std::min(kLanes, n - i);
+            for (std::int64_t l = 0; l < rest; l++) lanes[l] = Op::fold(lanes[l], Op::map(v[i + l]));
+        }
+        return tree(lanes, kLanes);
+    }
+    static void rows(State* HWY_RESTRICT s, const Acc* const v[4], int count, std::int64_t n, std::int64_t) {
+        const Acc *HWY_RESTRICT a = v[0], *HWY_RESTRICT b = v[1], *HWY_RESTRICT c = v[2], *HWY_RESTRICT d = v[3];
+        if (count == 4)
+            for (std::int64_t i = 0; i < n; i++)
+                s[i] = Op::fold(s[i], Op::fold(Op::fold(Op::map(a[i]), Op::map(b[i])), Op::fold(Op::map(c[i]), Op::map(d[i]))));
+        else
+            for (int j = 0; j < count; j++)
+                for (std::int64_t i = 0; i < n; i++) s[i] = Op::fold(s[i], Op::map(v[j][i]));
+    }
+    void finish(std::int64_t i, State s) const {
+        if (to_states) {
+            reinterpret_cast<Acc*>(args.y)[i] = s;
+            return;
+        }
+        if (finishing == 1) s = s / divisor_of<Acc>(args);
+        if (finishing == 2) s = static_cast<Acc>(std::sqrt(s));
+        reinterpret_cast<typename E::Storage*>(args.y)[i] = E::store(s);
+    }
+};
+
+template <class F>
+void with_operation(Plain op, const F& f) {
+    switch (op) {
+        case Plain::sum: return f(std::integral_constant<Plain, Plain::sum>{});
+        case Plain::product: return f(std::integral_constant<Plain, Plain::product>{});
+        case Plain::largest: return f(std::integral_constant<Plain, Plain::largest>{});
+        case Plain::smallest: return f(std::integral_constant<Plain, Plain::smallest>{});
+        case Plain::squares: return f(std::integral_constant<Plain, Plain::squares>{});
+        case Plain::magnitudes: return f(std::integral_constant<Plain, Plain::magnitudes>{});
+    }
+}
+
+void plain(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
+    with_element(dtype, [&](auto element) {
+        with_operation(static_cast<Plain>(spec[2]), [&](auto op) {
+            const PlainFold<decltype(element), decltype(op)::value> fold{args, spec[3], spec[8] != 0};
+            if (columns) walk_columns(args, spec, fold);
+            else walk_rows(args, spec, fold);
+        });
+    });
+}
+
+}  // namespace vkml::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vkml {
+HWY_EXPORT(plain);
+
+void plain_rows_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
+    HWY_DYNAMIC_DISPATCH(plain)(*static_cast<const ReduceArgs*>(args), dtype, spec, false);
+}
+void plain_columns_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
+    HWY_DYNAMIC_DISPATCH(plain)(*static_cast<const ReduceArgs*>(args), dtype, spec, true);
+}
+}  // namespace vkml
+#endif
