@@ -40,11 +40,8 @@ def rounded(values: Any, dtype: str) -> np.ndarray:
 
 
 def tensor(values: Any, dtype: str = "float32", device: str = "cpu", requires_grad: bool = False) -> vkml.Tensor:
-    """A packed tensor of the values rounded to `dtype`; "int64" and "bool" arrays keep theirs through dtype=""."""
-    held = rounded(values, dtype)
-    if is_float(dtype) and dtype != "float64":
-        held = held.astype(np.float32)  # exact: every narrower float is an f32
-    out = vkml.tensor(held, dtype=dtype, device=device)
+    """A packed tensor of the values rounded to `dtype`."""
+    out = vkml.tensor(rounded(values, dtype).astype(NUMPY[dtype]), dtype=dtype, device=device)
     return out.requires_grad_() if requires_grad else out
 
 
