@@ -1,7 +1,8 @@
 """Host cost of a small operator (one-element add), recording only: python -m bench.host_cost [--device vulkan:0]
 
-Times windows of seven operators between two waits, too few to be submitted, so the device's own time does not count. The
-C++ figure comes from build/<preset>/bench_host_cost. Exits with 1 above the bars: 2.5 us from C++, 1 us more from Python.
+Times windows of seven operators between two waits, too few to be submitted, so the device's own time does not count.
+The C++ figure comes from build/release/bench_host_cost. Exits with 1 above the bars: 2.5 us from C++, 1 us more from
+Python.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "vkml/autograd/arithmetic.h"
 #include "vkml/vkml.h"
 
 namespace {

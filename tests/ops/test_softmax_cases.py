@@ -23,17 +23,9 @@ def np_log_softmax(x: np.ndarray, dim: int) -> np.ndarray:
 
 
 ERRORS = [
-    (
-        lambda d: vkml.softmax(vkml.ones((2,), device=d), 1),
-        "IndexError_",
-        r"^softmax: expected dim in \[-1, 0\], got 1",
-    ),
-    (lambda d: vkml.log_softmax(vkml.ones((2, 2), device=d), -3), "IndexError_", r"^log_softmax: expected dim in"),
-    (
-        lambda d: vkml.softmax(vkml.tensor([1], device=d)),
-        "DTypeError",
-        "^softmax: expected a floating-point tensor, got int64",
-    ),
+    (lambda d: vkml.softmax(vkml.ones((2,), device=d), 1), "IndexError_", r"softmax: expected dim in \[-1, 0\], got 1"),
+    (lambda d: vkml.log_softmax(vkml.ones((2, 2), device=d), -3), "IndexError_", r"log_softmax: expected dim in"),
+    (lambda d: vkml.softmax(vkml.tensor([1], device=d)), "DTypeError", "expected a floating-point tensor, got int64"),
 ]
 SHAPES = [(32768, 1024), (8192, 8192), (1024, 65536), (128, 262144)]
 
