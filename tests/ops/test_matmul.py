@@ -127,6 +127,31 @@ def test_large_tiles(vulkan: str, name: str, size: tuple[int, int, int]) -> None
         _core._force_gemm("")
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("size", [(128, 32, 128), (130, 64, 200), (300, 2048, 392)], ids=str)
+def test_cooperative_matrices(vulkan: str, dtype: str, size: tuple[int, int, int]) -> None:
+    """On devices that list them; elsewhere the log must say that this is why the kernel did not run."""
+    m, k, n = size
+    a, b = rounded(draw(m, k), dtype), rounded(draw(k, n, seed=1), dtype)
+    bias = rounded(draw(n, seed=2), dtype)
+    vkml.record_decisions(4)
+    try:
+        _core._force_gemm("gemm_coopmat")
+        for flip_b in (False, True):
+            y = tensor(b.T, dtype, vulkan).transpose(0, 1) if flip_b else tensor(b, dtype, vulkan)
+            x = tensor(a, dtype, vulkan)
+            assert_within(to_numpy(x @ y), a @ b, allowed(dtype, a, b))
+            got = vkml.linear(x, y.transpose(0, 1), tensor(bias, dtype, vulkan))
+            own = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+            assert_within(to_numpy(got), a @ b + bias, allowed(dtype, a, b) + own * np.abs(a @ b + bias))
+        entry = vkml.decisions()[-1]
+    finally:
+        vkml.stop_recording_decisions()
+        _core._force_gemm("")
+    listed = vkml.device_info(vulkan)["cooperative_matrices"] != "none"
+    assert entry["chose"] == "gemm_coopmat" if listed else "lists no 16x16x16 cooperative" in entry["because"]
+
+
 def test_large_tiles_in_a_batch(vulkan: str) -> None:
     a, b = rounded(draw(3, 70, 32), "float32"), rounded(draw(3, 32, 132, seed=1), "float32")
     _core._force_gemm("gemm_medium")

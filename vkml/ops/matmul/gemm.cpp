@@ -4,6 +4,7 @@
 
 #include "vkml/ops/matmul/gemm.spv.h"
 #include "vkml/ops/matmul/gemm_choice.h"
+#include "vkml/ops/matmul/gemm_coopmat.spv.h"
 #include "vkml/ops/matmul/gemm_kernel.h"
 #include "vkml/ops/matmul/gemm_large.spv.h"
 #include "vkml/ops/matmul/gemv.spv.h"
@@ -26,6 +27,7 @@ constexpr Kernel kernels[][2] = {
     {{"gemm_naive", spv::gemm_naive}, {"gemm_naive", spv::gemm_naive_exact}},
     {{"gemm_large", spv::gemm_large}, {}},
     {{"gemm_large", spv::gemm_medium}, {}},
+    {{"gemm_coopmat", spv::gemm_coopmat}, {}},
 };
 constexpr Kernel gemv_vector_kernel{"gemv_vector", spv::gemv_vector};
 constexpr Kernel reduce_kernel{"gemm_split_k_reduce", spv::gemm_split_k_reduce};
@@ -133,6 +135,7 @@ std::uint64_t groups(Pipeline pipeline, const GemmArgs& args) {
         case Pipeline::gemv: return batch * m * n;
         case Pipeline::tiled:
         case Pipeline::db: return batch * ceil_div(m, 16) * ceil_div(n, 16);
+        case Pipeline::coopmat: return batch * ceil_div(m, 128) * ceil_div(n, 128);
         case Pipeline::large: return batch * ceil_div(m, 128) * ceil_div(n, 256);
         case Pipeline::medium: return batch * ceil_div(m, 64) * ceil_div(n, 128);
         case Pipeline::naive: return ceil_div(batch * m * n, 128);

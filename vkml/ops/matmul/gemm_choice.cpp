@@ -58,7 +58,8 @@ struct Named {
 };
 constexpr Named kNames[] = {{"gemv", Pipeline::gemv}, {"gemm_naive", Pipeline::naive}, {"gemm_tiled", Pipeline::tiled},
                             {"gemm_db", Pipeline::db}, {"gemm_reg", Pipeline::reg},    {"gemm_split_k_reduce", Pipeline::split_k},
-                            {"gemm_large", Pipeline::large}, {"gemm_medium", Pipeline::medium}};
+                            {"gemm_large", Pipeline::large}, {"gemm_medium", Pipeline::medium},
+                            {"gemm_coopmat", Pipeline::coopmat}};
 
 std::atomic<int> forced_index{-1};
 
@@ -132,6 +133,22 @@ const char* refuses_medium(const GemmProblem& p, const Limits& limits) {
     return refuses_vectorised(p, limits, Pipeline::medium, 64, 128, 0.125);
 }
 
+const char* refuses_coopmat(const GemmProblem& p, const Limits& limits) {
+    if (wanted() >= 0 && wanted() != static_cast<int>(Pipeline::coopmat)) return "another kernel is asked for by name";
+    if (p.dtype != DType::f16 && p.dtype != DType::bf16) return "cooperative matrices are for f16 and bf16";
+    if (p.precision == Precision::exact) return "cooperative matrices do not keep the order of exact";
+    const auto fits = [&](const Limits::CooperativeMatrix& c) {
+        return c.m == 16 && c.n == 16 && c.k == 16 && c.operand == p.dtype && c.accumulator == DType::f32;
+    };
+    if (std::none_of(limits.cooperative_matrices.begin(), limits.cooperative_matrices.end(), fits))
+        return "the device lists no 16x16x16 cooperative matrices of this dtype with f32 sums";
+    if (limits.min_subgroup_size != 32 || limits.max_subgroup_size != 32) return "the kernel is written for subgroups of 32";
+    if (limits.shared_memory < 20480) return "too little shared memory for a 128x128 tile";
+    if (!p.aligned || p.n % 8 || p.k % 32 || p.k == 0) return "an operand is not aligned to 16 bytes, N not a multiple of 8, or K not of 32";
+    if (p.m < 128 || p.n < 128) return "the output is smaller than a 128x128 tile";
+    return nullptr;
+}
+
 const char* refuses_reg(const GemmProblem& p, const Limits& limits) {
     if (is_wide(p.dtype)) return "the 32x32 tile is for f32, f16 and bf16";
     return lacks_blocked(limits);
@@ -180,6 +197,7 @@ constexpr Row kTable[] = {
     {{"gemm_naive", Pipeline::naive}, refuses_forced_naive},
     {{"gemm_tiled", Pipeline::tiled}, refuses_named<Pipeline::tiled>},
     {{"gemm_db", Pipeline::db}, refuses_named<Pipeline::db>},
+    {{"gemm_coopmat", Pipeline::coopmat}, refuses_coopmat},
     {{"gemm_large", Pipeline::large}, refuses_large},
     {{"gemm_split_k_reduce", Pipeline::split_k}, refuses_split},
     {{"gemm_medium", Pipeline::medium}, refuses_medium},

@@ -8,7 +8,7 @@
 /// Which pipeline a product takes on a GPU: operators.md's rules as a table, the first row that fits wins.
 namespace vkml {
 
-enum class Pipeline : std::uint8_t { gemv, tiled, db, split_k, reg, naive, large, medium };
+enum class Pipeline : std::uint8_t { gemv, tiled, db, split_k, reg, naive, large, medium, coopmat };
 
 /// What the choice may look at: one matrix of the batch, so that a batch gives the bits of its members.
 struct GemmProblem {
