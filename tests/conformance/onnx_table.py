@@ -178,8 +178,8 @@ def vk(name: str) -> Callable[..., Any]:
 
 UNARY = {
     "Abs": "abs", "Ceil": "ceil", "Cos": "cos", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Log": "log",
-    "Neg": "neg", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
-    "Softplus": "softplus", "Sqrt": "sqrt", "Tanh": "tanh",
+    "Neg": "neg", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign",
+    "Sin": "sin", "Softplus": "softplus", "Sqrt": "sqrt", "Tanh": "tanh",
 }  # fmt: skip
 BINARY = {
     "Add": "add", "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less",

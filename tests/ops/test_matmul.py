@@ -7,7 +7,18 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from helpers import FLOATS, INTEGERS, LAYOUTS, NUMPY, assert_same_bits, assert_within, laid_out, rounded, tensor, to_numpy
+from helpers import (
+    FLOATS,
+    INTEGERS,
+    LAYOUTS,
+    NUMPY,
+    assert_same_bits,
+    assert_within,
+    laid_out,
+    rounded,
+    tensor,
+    to_numpy,
+)
 from op_cases import Tolerance, bench, op_cases
 
 import vkml

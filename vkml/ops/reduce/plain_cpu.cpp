@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "vkml/ops/reduce/plain.h"
+#include "vkml/ops/reduce/folds.h"
 #include "vkml/ops/reduce/walk_cpu-inl.h"
 
 HWY_BEFORE_NAMESPACE();

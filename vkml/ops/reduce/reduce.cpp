@@ -1,34 +1,57 @@
 #include "vkml/ops/reduce/reduce.h"
 
+#include <cmath>
+#include <limits>
+
 #include "vkml/autograd/node.h"
-#include "vkml/ops/reduce/plain.h"
+#include "vkml/ops/fill/fill.h"
+#include "vkml/ops/matmul/precision.h"
+#include "vkml/ops/reduce/folds.h"
+#include "vkml/ops/reduce/spread.h"
 #include "vkml/ops/shape/shape.h"
 #include "vkml/runtime/registry.h"
 
 namespace vkml {
 namespace {
 
-Tensor launch_plain(std::string_view op, const Tensor& input, const Dims& axes, bool keepdim, Plain operation,
-                    PlainFinish finish = PlainFinish::none, double divisor = 1) {
-    const bool widens = !is_floating(input.dtype()) && operation != Plain::largest && operation != Plain::smallest;
+struct PlainForm {
+    std::string_view op;
+    Plain operation;
+    PlainFinish finish = PlainFinish::none;
+    double divisor = 1;
+};
+
+Tensor launch_plain(const PlainForm& form, const Tensor& input, const Dims& axes, bool keepdim) {
+    const bool chooses = form.operation == Plain::largest || form.operation == Plain::smallest;
+    const bool widens = !is_floating(input.dtype()) && !chooses;
     Tensor out = empty(reduced_shape(input.shape(), axes, keepdim), widens ? DType::i64 : input.dtype(), input.device());
-    const Fold fold{.op = op, .rows = plain_rows, .columns = plain_columns, .operation = static_cast<std::uint32_t>(operation),
-                    .finish = static_cast<std::uint32_t>(finish), .state_bytes = itemsize(accumulator(input.dtype())),
-                    .keeps_state = widens, .divisor = accumulator_bits(input.dtype(), divisor)};
+    Fold fold{.op = form.op, .rows = plain_rows, .columns = plain_columns, .operation = static_cast<std::uint32_t>(form.operation),
+              .finish = static_cast<std::uint32_t>(form.finish), .state_bytes = itemsize(accumulator(input.dtype())),
+              .keeps_state = widens, .divisor = accumulator_bits(input.dtype(), form.divisor)};
     reduce(fold, input, axes, out);
     return out;
 }
 
-/// A result, or its gradient, read as if the reduced axes were still there.
-Tensor spread(const Tensor& reduced, const Shape& shape, const Dims& axes) {
-    return expand(reshape(reduced, reduced_shape(shape, axes, true)), shape);
+/// A sum or a mean in the order that `exact` asks for.
+Tensor launch_exact(const PlainForm& form, const Tensor& input, const Dims& axes, bool keepdim) {
+    Tensor out = empty(reduced_shape(input.shape(), axes, keepdim), input.dtype(), input.device());
+    const Fold fold{.op = form.op, .rows = exact_sum, .columns = exact_sum, .finish = static_cast<std::uint32_t>(form.finish),
+                    .state_bytes = itemsize(accumulator(input.dtype())), .ordered = true,
+                    .divisor = accumulator_bits(input.dtype(), form.divisor)};
+    reduce_exactly(fold, input, axes, out);
+    return out;
+}
+
+Tensor launch_sum(const PlainForm& form, const Tensor& input, const Dims& axes, bool keepdim) {
+    const bool exact = is_floating(input.dtype()) && float32_matmul_precision() == Precision::exact;
+    return exact ? launch_exact(form, input, axes, keepdim) : launch_plain(form, input, axes, keepdim);
 }
 
 }  // namespace
 
 Tensor sum(const Tensor& input, const Dims& dims, bool keepdim) {
     const Dims axes = wrap_dims("sum", dims, input.ndim());
-    return record("sum", launch_plain("sum", input, axes, keepdim, Plain::sum), {input}, keep_nothing,
+    return record("sum", launch_sum({"sum", Plain::sum}, input, axes, keepdim), {input}, keep_nothing,
                   [axes, shape = input.shape()](const Backward& b) -> Grads { return {spread(b.grad(), shape, axes)}; });
 }
 
@@ -43,5 +66,30 @@ Tensor sum_to(const Tensor& input, const Shape& shape) {
     const Tensor total = axes.empty() ? input : sum(input, axes, true);
     return reshape(total, shape);
 }
+
+Tensor mean(const Tensor& input, const Dims& dims, bool keepdim) {
+    check<DTypeError>(is_floating(input.dtype()), "mean: expected a floating-point tensor, got ", input.dtype());
+    const Dims axes = wrap_dims("mean", dims, input.ndim());
+    const auto n = static_cast<double>(reduced_count(input.shape(), axes));
+    return launch_sum({"mean", Plain::sum, PlainFinish::divide, n}, input, axes, keepdim);
+}
+
+Tensor prod(const Tensor& input, const Dims& dims, bool keepdim) {
+    const Dims axes = wrap_dims("prod", dims, input.ndim());
+    return launch_plain({"prod", Plain::product}, input, axes, keepdim);
+}
+
+namespace {
+
+Tensor extreme(std::string_view op, Plain operation, const Tensor& input, const Dims& dims, bool keepdim) {
+    const Dims axes = wrap_dims(op, dims, input.ndim());
+    check(reduced_count(input.shape(), axes) > 0, op, ": expected at least one element to choose from, got shape ", input.shape());
+    return launch_plain({op, operation}, input, axes, keepdim);
+}
+
+}  // namespace
+
+Tensor amax(const Tensor& input, const Dims& dims, bool keepdim) { return extreme("amax", Plain::largest, input, dims, keepdim); }
+Tensor amin(const Tensor& input, const Dims& dims, bool keepdim) { return extreme("amin", Plain::smallest, input, dims, keepdim); }
 
 }  // namespace vkml

@@ -231,6 +231,39 @@ void reduce(const Fold& fold, const Tensor& input, const Dims& input_axes, const
     launch(fold, p, x, y, index, cut);
 }
 
+void reduce_exactly(const Fold& fold, const Tensor& input, const Dims& input_axes, const Tensor& y) {
+    constexpr std::uint32_t kRun = 32;
+    Tensor x = input;
+    Dims axes = input.ndim() == 0 ? Dims{} : input_axes;
+    Problem p = problem_of(fold, x, axes);
+    if (p.results == 0) return;
+    if (!fits_arguments(p)) {
+        std::tie(x, axes) = pack(input, axes);
+        p = problem_of(fold, x, axes);
+    }
+    Stream& on = stream_of(x);
+    const std::uint32_t threads = on.limits().max_workgroup_invocations >= 256 ? 256u : 128u;
+    Cut cut{.threads = threads};
+    cut.span = p.cpu ? p.length : std::uint64_t{threads} * kRun;
+    Storage states;
+    for (bool from_states = false;; from_states = true) {
+        cut.parts = p.cpu ? 1 : std::max<std::uint64_t>(1, ceil_div(p.length, cut.span));
+        const bool last = cut.parts == 1;
+        ReduceArgs args = arguments(fold, p, x, cut);
+        if (from_states) args.x = states->address;
+        const Storage target = last ? y.storage() : on.allocate(p.results * cut.parts * fold.state_bytes);
+        args.y = last ? y.address() : target->address;
+        const Spec spec{threads, 1, 0, fold.finish, static_cast<std::uint32_t>(p.kept.shape.size()),
+                        static_cast<std::uint32_t>(p.reduced.shape.size()), 0, from_states, !last};
+        const Use source = from_states ? Use(states) : Use(x);
+        on.launch(fold.rows, x.dtype(), spec, linear_grid(p.results * cut.parts), args, {source}, {target});
+        if (last) return;
+        states = target;
+        p.length = cut.parts;
+        cut.span = threads;
+    }
+}
+
 Shape reduced_shape(const Shape& shape, const Dims& axes, bool keepdim) {
     Shape out;
     for (int i = 0; i < shape.size(); i++) {

@@ -28,6 +28,10 @@ struct Fold {
 /// Publishes the decision "reduce.structure".
 void reduce(const Fold& fold, const Tensor& x, const Dims& axes, const Tensor& y, const Tensor& index = {});
 
+/// Sums in the order of `exact` mode, over the reduced elements in row-major order: the same bits on every device.
+/// `fold.rows` is exact_sum; `fold.ordered` is set.
+void reduce_exactly(const Fold& fold, const Tensor& x, const Dims& axes, const Tensor& y);
+
 /// The result's shape: reduced axes dropped, or 1 with keepdim.
 Shape reduced_shape(const Shape& shape, const Dims& axes, bool keepdim);
 /// Elements behind each result.

@@ -1,0 +1,107 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vkml/ops/reduce/logsumexp_cpu.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include <hwy/contrib/math/math-inl.h>
+
+#include <cmath>
+#include <limits>
+
+#include "vkml/ops/reduce/folds.h"
+#include "vkml/ops/reduce/walk_cpu-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vkml::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The largest value, and the sum of exp(value - peak). A NaN is never the peak and makes the sum NaN.
+template <class E>
+struct LogSumExpFold {
+    using Element = E;
+    using Acc = typename E::Acc;
+    struct State {
+        Acc peak;
+        double sum;
+    };
+
+    const ReduceArgs& args;
+
+    // The lowest finite number and not -infinity, so that exp(-infinity - peak) is 0.
+    static State identity() { return {std::numeric_limits<Acc>::lowest(), 0}; }
+    /// exp(v - peak), also where both are the same infinity.
+    static double term(Acc v, Acc peak) { return v == peak ? 1.0 : std::exp(static_cast<double>(v) - static_cast<double>(peak)); }
+    static State merge(const State& a, const State& b) {
+        const Acc peak = b.peak > a.peak ? b.peak : a.peak;
+        return {peak, a.sum * term(a.peak, peak) + b.sum * term(b.peak, peak)};
+    }
+    static State block(const Acc* HWY_RESTRICT v, std::int64_t n, std::int64_t) {
+        State s = identity();
+        for (std::int64_t i = 0; i < n; i++) s.peak = v[i] > s.peak ? v[i] : s.peak;
+        if (std::isinf(s.peak)) {
+            for (std::int64_t i = 0; i < n; i++) s.sum += v[i] != v[i] ? static_cast<double>(v[i]) : term(v[i], s.peak);
+            return s;
+        }
+        // Sixteen lanes on every instruction set, so that sums have the same bits there.
+        const hn::CappedTag<Acc, 16> d;
+        const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+        constexpr std::int64_t kLanes = 16;
+        alignas(64) Acc padded[kLanes], sums[kLanes] = {};
+        const auto peak = hn::Set(d, s.peak);
+        for (std::int64_t i = 0; i < n; i += kLanes) {
+            const Acc* from = v + i;
+            if (n - i < kLanes) {  // exp(-infinity) adds nothing
+                for (std::int64_t l = 0; l < kLanes; l++) padded[l] = i + l < n ? v[i + l] : -std::numeric_limits<Acc>::infinity();
+                from = padded;
+            }
+            for (std::int64_t l = 0; l < kLanes; l += lanes)
+                hn::Store(hn::Add(hn::Load(d, sums + l), exponential(d, hn::Sub(hn::LoadU(d, from + l), peak))), d, sums + l);
+        }
+        for (std::int64_t half = kLanes / 2; half > 0; half /= 2)
+            for (std::int64_t l = 0; l < half; l++) sums[l] += sums[l + half];
+        s.sum = static_cast<double>(sums[0]);
+        return s;
+    }
+    /// exp(x) for x <= 0 or NaN.
+    template <class D, class V>
+    static V exponential(D d, V x) {
+        const V lowest = hn::Set(d, std::is_same_v<Acc, float> ? Acc(-104) : Acc(-746));
+        const V e = hn::IfThenElseZero(hn::Gt(x, lowest), hn::Exp(d, hn::Max(x, lowest)));
+        return hn::IfThenElse(hn::IsNaN(x), x, e);
+    }
+    static void rows(State* HWY_RESTRICT s, const Acc* const v[4], int count, std::int64_t n, std::int64_t) {
+        for (std::int64_t i = 0; i < n; i++) {
+            State own = identity();
+            for (int j = 0; j < count; j++) own.peak = v[j][i] > own.peak ? v[j][i] : own.peak;
+            for (int j = 0; j < count; j++) own.sum += v[j][i] != v[j][i] ? static_cast<double>(v[j][i]) : term(v[j][i], own.peak);
+            s[i] = merge(s[i], own);
+        }
+    }
+    void finish(std::int64_t i, const State& s) const {
+        const double value = s.sum != s.sum ? s.sum : static_cast<double>(s.peak) + std::log(s.sum);
+        reinterpret_cast<typename E::Storage*>(args.y)[i] = E::store(static_cast<Acc>(value));
+    }
+};
+
+void logsumexp(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
+    with_float(dtype, [&](auto element) {
+        const LogSumExpFold<decltype(element)> fold{args};
+        if (columns) walk_columns(args, spec, fold);
+        else walk_rows(args, spec, fold);
+    });
+}
+
+}  // namespace vkml::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vkml {
+HWY_EXPORT(logsumexp);
+
+void logsumexp_rows_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
+    HWY_DYNAMIC_DISPATCH(logsumexp)(*static_cast<const ReduceArgs*>(args), dtype, spec, false);
+}
+void logsumexp_columns_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
+    HWY_DYNAMIC_DISPATCH(logsumexp)(*static_cast<const ReduceArgs*>(args), dtype, spec, true);
+}
+}  // namespace vkml
+#endif
