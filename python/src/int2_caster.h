@@ -12,10 +12,16 @@ struct type_caster<vkml::Int2> {
     template <typename T>
     using Cast = vkml::Int2;
 
+<<<<<<< HEAD
+    bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+        vkml::Dims read;
+        if (!try_cast<vkml::Dims>(src, read)) return false;
+=======
     bool from_python(handle src, uint8_t flags, cleanup_list* cleanup) noexcept {
         make_caster<vkml::Dims> dims;
         if (!dims.from_python(src, flags, cleanup)) return false;
         const vkml::Dims& read = dims.value;
+>>>>>>> main
         if (read.size() != 1 && read.size() != 2) return false;
         value = vkml::Int2(read[0], read[read.size() - 1]);
         return true;
