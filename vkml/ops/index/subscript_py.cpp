@@ -176,7 +176,7 @@ Tensor value_of(nb::handle value, const Tensor& target) {
 
 Tensor subscript(const Tensor& t, nb::handle key) {
     const Subscript s = Parser(t).parse(key);
-    nb::gil_scoped_release unlocked;
+    GilRelease unlocked;
     if (!s.advanced) return basic_get(t, s.basic);
     return index_get(s.basic.steps.empty() ? t : basic_get(t, s.basic), s.arrays);
 }
@@ -184,7 +184,7 @@ Tensor subscript(const Tensor& t, nb::handle key) {
 void assign_subscript(const Tensor& t, nb::handle key, nb::handle value) {
     const Subscript s = Parser(t).parse(key);
     const Tensor given = value_of(value, t);
-    nb::gil_scoped_release unlocked;
+    GilRelease unlocked;
     if (!s.advanced) return basic_put(t, s.basic, given);
     if (s.basic.steps.empty()) return index_put(t, s.arrays, given);
     mixed_put(t, s.basic, s.arrays, given);
