@@ -11,7 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # a bench machine: its tests are not run there
+    settings = None
 
 sys.path.insert(0, str(Path(__file__).parent))  # helpers and op_cases, whatever pytest's import mode
 
@@ -21,14 +25,15 @@ pytest.register_assert_rewrite("helpers", "op_cases")
 
 
 # The fixtures are the same for every example. CI draws the same examples every time; elsewhere new ones are tried.
-settings.register_profile(
-    "vkml",
-    deadline=None,
-    max_examples=40,
-    derandomize=bool(os.environ.get("CI")),
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-settings.load_profile("vkml")
+if settings:
+    settings.register_profile(
+        "vkml",
+        deadline=None,
+        max_examples=40,
+        derandomize=bool(os.environ.get("CI")),
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+    settings.load_profile("vkml")
 
 
 def pytest_configure(config: pytest.Config) -> None:

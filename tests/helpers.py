@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 import vkml
 
+try:
+    from ml_dtypes import bfloat16
+except ImportError:  # then bfloat16 values travel as the float32 they are
+    bfloat16 = np.float32
+
 NUMPY = {
     "bool": np.bool_, "uint8": np.uint8, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
-    "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64,
+    "float16": np.float16, "bfloat16": bfloat16, "float32": np.float32, "float64": np.float64,
 }  # fmt: skip
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
@@ -34,17 +38,26 @@ def dtype_name(x: Any) -> str:
 def rounded(values: Any, dtype: str) -> np.ndarray:
     """The values as `dtype` holds them: float64 for floating dtypes, else the dtype's own NumPy type."""
     array = np.asarray(values)
+    if dtype == "bfloat16":
+        return rounded_to_bfloat16(array.astype(np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
         held = array.astype(NUMPY[dtype])
     return held.astype(np.float64) if is_float(dtype) else held
 
 
+def rounded_to_bfloat16(values: np.ndarray) -> np.ndarray:
+    """To nearest, ties to even, once."""
+    _, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    step = np.ldexp(1.0, np.maximum(exponent - 8, -133))
+    with np.errstate(over="ignore", invalid="ignore"):
+        held = np.rint(values / step) * step
+    held = np.where(np.isfinite(values), held, values)
+    return np.where(np.abs(held) > 3.3895313892515355e38, np.copysign(np.inf, held), held)
+
+
 def tensor(values: Any, dtype: str = "float32", device: str = "cpu", requires_grad: bool = False) -> vkml.Tensor:
-    """A packed tensor of the values rounded to `dtype`; "int64" and "bool" arrays keep theirs through dtype=""."""
-    held = rounded(values, dtype)
-    if is_float(dtype) and dtype != "float64":
-        held = held.astype(np.float32)  # exact: every narrower float is an f32
-    out = vkml.tensor(held, dtype=dtype, device=device)
+    """A packed tensor of the values rounded to `dtype`."""
+    out = vkml.tensor(rounded(values, dtype).astype(NUMPY[dtype]), dtype=dtype, device=device)
     return out.requires_grad_() if requires_grad else out
 
 
@@ -54,7 +67,7 @@ def to_numpy(x: Any) -> np.ndarray:
         array = np.asarray(x.detach().numpy() if x.requires_grad else x.numpy())
     else:
         array = np.asarray(x)
-    return array.astype(np.float64) if array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16 else array
+    return array.astype(np.float64) if array.dtype.kind == "f" or array.dtype == np.dtype(bfloat16) else array
 
 
 def bits(x: vkml.Tensor) -> bytes:

@@ -1,0 +1,1 @@
+"""Benchmarks over the operator table of the tests: `python -m bench --help`."""

@@ -1,0 +1,72 @@
+"""capture(fn) records one call; replay() submits it again on the same tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import assert_close, tensor
+
+import vkml
+
+
+def test_replay_reads_what_the_inputs_hold_then(device: str) -> None:
+    x = tensor(np.arange(4.0), "float32", device)
+    out = vkml.zeros((4,), device=device)
+
+    def step() -> None:
+        out.assign_(vkml.exp(x * 0.5) + x)
+
+    capture = vkml.capture(step, device)
+    assert_close(out, np.exp(np.arange(4) * 0.5) + np.arange(4), rtol=1e-6)
+    for k in (1.0, -2.0):
+        x.assign_(tensor(np.full(4, k), "float32", device))
+        capture.replay()
+        assert_close(out, np.full(4, np.exp(k * 0.5) + k), rtol=1e-6)
+
+
+def test_captured_training_step_equals_the_eager_one(device: str) -> None:
+    rng = np.random.default_rng(1)
+    data = tensor(rng.normal(size=(16, 6)), "float32", device)
+    target = tensor(rng.normal(size=(16, 1)), "float32", device)
+
+    def fresh() -> tuple[vkml.Tensor, vkml.Tensor]:
+        start = np.random.default_rng(2).normal(size=(6, 1))
+        return tensor(start, "float32", device, requires_grad=True), vkml.zeros((), device=device)
+
+    def step(w: vkml.Tensor, loss: vkml.Tensor) -> None:
+        difference = data @ w - target
+        value = vkml.mean(difference * difference)
+        (gradient,) = vkml.grad([value], [w])
+        with vkml.no_grad():
+            w.assign_(w - gradient * 0.1)
+            loss.assign_(value)
+
+    eager = fresh()
+    for _ in range(12):
+        step(*eager)
+    replayed = fresh()
+    capture = vkml.capture(lambda: step(*replayed), device)
+    for _ in range(11):
+        capture.replay()
+    assert_close(replayed[0].detach(), eager[0].detach())
+    assert_close(replayed[1], eager[1])
+
+
+def test_captured_memory_survives_other_work(device: str) -> None:
+    x = tensor(np.ones(1000), "float32", device)
+    out = vkml.zeros((1000,), device=device)
+    capture = vkml.capture(lambda: out.assign_((x * 3.0 + 1.0) * 2.0), device)
+    for _ in range(30):
+        noise = vkml.full((1000,), 9.0, device=device) * 2.0
+    capture.replay()
+    assert_close(out, np.full(1000, 8.0))
+    assert float(noise[0]) == 18.0
+
+
+def test_reading_inside_is_refused_and_leaves_the_stream_usable(device: str) -> None:
+    x = vkml.ones((3,), device=device)
+    with pytest.raises(vkml.Error, match="capture"):
+        vkml.capture(lambda: (x + 1.0).numpy(), device)
+    with pytest.raises(ZeroDivisionError):
+        vkml.capture(lambda: 1 / 0, device)
+    assert_close(x + 1.0, np.full(3, 2.0))

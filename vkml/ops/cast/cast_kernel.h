@@ -1,0 +1,16 @@
+#pragma once
+#include "vkml/ops/cast/cast.spv.h"
+#include "vkml/ops/cast/cast_args.h"
+#include "vkml/runtime/kernel.h"
+
+namespace vkml {
+
+void cast_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
+
+// Modules that write f64 need it of the device, so they stand apart.
+inline constexpr Kernel cast_kernel{"cast", spv::cast, cast_cpu};
+inline constexpr Kernel cast_to_f64_kernel{"cast", spv::cast_to_f64, cast_cpu};
+
+static_assert(sizeof(CastArgs) <= kMaxPushConstants);
+
+}  // namespace vkml

@@ -1,0 +1,223 @@
+#include "vkml/ops/elementwise/binary.spv.h"
+
+#include <cmath>
+
+#include "vkml/autograd/node.h"
+#include "vkml/ops/elementwise/compare.spv.h"
+#include "vkml/ops/elementwise/elementwise_internal.h"
+#include "vkml/ops/fill/fill.h"
+#include "vkml/ops/reduce/reduce.h"
+#include "vkml/runtime/fault.h"
+#include "vkml/runtime/registry.h"
+
+namespace vkml {
+namespace {
+
+constexpr Kernel binary_kernel{"binary", spv::binary, binary_cpu};
+
+/// t log a, where a may be a number.
+Tensor times_log(const Tensor& t, const Arg& a) {
+    if (a.is_tensor()) return mul(t, log(a.tensor()));
+    return mul(t, std::log(a.number().kind == Scalar::Kind::floating ? a.number().floating : static_cast<double>(a.number().integer)));
+}
+
+/// d/db of b a^(b - 1), and d/da of a^b log a.
+Tensor pow_slope_by_exponent(const Arg& a, const Arg& b) {
+    const Tensor less_one = sub(b, 1);
+    return add(pow(a, less_one), mul(b, apply_binary(BinaryOp::pow_log, a, less_one)));
+}
+
+using Gradient = Tensor (*)(const Arg& a, const Arg& b, const Tensor& y, const Tensor& g, double p, double q);
+
+/// What a gradient reads: bits of a, b and y.
+enum Reads : unsigned { nothing = 0, a = 1, b = 2, ab = 3, y = 4, by = 6 };
+
+struct Line {
+    std::string_view name;
+    Takes takes;
+    Reads a_reads;
+    Gradient gradient_a;
+    Reads b_reads;
+    Gradient gradient_b;
+};
+
+#define VKML_GRADIENT(gradient)                                                                                         \
+    []([[maybe_unused]] const Arg& a, [[maybe_unused]] const Arg& b, [[maybe_unused]] const Tensor& y,                  \
+       [[maybe_unused]] const Tensor& g, [[maybe_unused]] double p, [[maybe_unused]] double q) -> Tensor { return gradient; }
+constexpr Line lines[] = {
+#define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b) \
+    {#name, Takes::takes, a_reads, VKML_GRADIENT(gradient_a), b_reads, VKML_GRADIENT(gradient_b)},
+#include "vkml/ops/elementwise/binary.def"
+#undef VKML_BINARY
+};
+#undef VKML_GRADIENT
+
+constexpr std::string_view compare_names[] = {
+#define VKML_COMPARE(name, takes, value) #name,
+#include "vkml/ops/elementwise/compare.def"
+#undef VKML_COMPARE
+};
+constexpr Kernel compare_kernel{"compare", spv::compare, compare_cpu};
+
+/// Operands brought to one dtype and device; what was cast is kept alive here.
+struct Operands {
+    Tensor a_cast, b_cast;
+    const Tensor* a;
+    const Tensor* b;
+    Device device;
+    Shape shape;
+    Scalar number{0.0};
+
+    Operands(std::string_view op, const Arg& left, const Arg& right, DType dtype) : a(&left.tensor()), b(&right.tensor()) {
+        device = common_device(op, {a, b});
+        const auto convert = [dtype](const Tensor*& t, Tensor& converted) {
+            if (!t->defined() || t->dtype() == dtype) return;
+            converted = cast(*t, dtype);
+            t = &converted;
+        };
+        if (left.is_tensor() && right.is_tensor()) {
+            shape = a->shape() == b->shape() ? a->shape() : broadcast_shapes(op, a->shape(), b->shape());
+        } else {
+            shape = left.is_tensor() ? a->shape() : b->shape();
+            number = left.is_tensor() ? right.number() : left.number();
+        }
+        convert(a, a_cast);
+        convert(b, b_cast);
+    }
+};
+
+void refuse_f64(const Line& line, Device device) {
+    const bool transcendental = line.takes == Takes::number || line.takes == Takes::floating;
+    const bool plain = line.name == "sub";
+    check<NotImplementedError>(!transcendental || plain || device.is_cpu(), line.name, ": expected float32, float16 or bfloat16 on ",
+                               device, ", got float64");
+}
+
+/// Tensors in, tensors or numbers out of the tape.
+struct Numbers {
+    bool a_is_number, b_is_number;
+    Scalar value;
+    Shape a_shape, b_shape;
+    double p, q;
+};
+
+Tensor gradient(const Numbers& n, const Backward& back, Reads reads, Gradient f) {
+    const Tensor a = reads & Reads::a && !n.a_is_number ? back.input(0) : Tensor();
+    const Tensor b = reads & Reads::b && !n.b_is_number ? back.input(1) : Tensor();
+    const Tensor y = reads & Reads::y ? back.output() : Tensor();
+    return f(n.a_is_number ? Arg(n.value) : Arg(a), n.b_is_number ? Arg(n.value) : Arg(b), y, back.grad(), n.p, n.q);
+}
+
+Grads gradients(const Line& line, const Numbers& n, const Backward& back) {
+    Grads out(2);
+    if (back.needs(0))
+        if (const Tensor g = gradient(n, back, line.a_reads, line.gradient_a); g.defined()) out[0] = sum_to(g, n.a_shape);
+    if (back.needs(1))
+        if (const Tensor g = gradient(n, back, line.b_reads, line.gradient_b); g.defined()) out[1] = sum_to(g, n.b_shape);
+    return out;
+}
+
+Tensor compare(CompareOp op, const Arg& a, const Arg& b) {
+    const std::string_view name = compare_names[static_cast<int>(op)];
+    const DType dtype = promoted_dtype(name, a, b);
+    const Operands in(name, a, b, dtype);
+    const Tensor out = empty(in.shape, DType::boolean, in.device);
+    launch_elementwise({.kernel = compare_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = in.a, .b = in.b, .out = &out,
+                        .p = value_bits(in.number, dtype)});
+    return out;
+}
+
+bool wants_gradient(const Tensor& t) { return t.defined() && t.requires_grad(); }
+
+struct Parameters {
+    double p, q;
+};
+
+/// The launch of a binary operator. Integer division also carries where to report a zero.
+Elementwise described(BinaryOp op, const Operands& in, DType dtype, Parameters parameters, const Tensor& out) {
+    Elementwise work{.kernel = binary_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = in.a, .b = in.b, .out = &out};
+    if (!in.a->defined() || !in.b->defined()) work.p = value_bits(in.number, dtype);
+    if (op == BinaryOp::scaled_add) {
+        work.p = value_bits(parameters.p, dtype);
+        work.q = value_bits(parameters.q, dtype);
+    }
+    if (!is_floating(dtype) && (op == BinaryOp::floor_divide || op == BinaryOp::remainder)) {
+        work.q = stream(in.device).fault_address();
+        work.site = fault_site(op == BinaryOp::floor_divide ? "floor_divide" : "remainder");
+    }
+    return work;
+}
+
+}  // namespace
+
+Tensor apply_binary(BinaryOp op, const Arg& left, const Arg& right, double p, double q, const Tensor* target) {
+    const Line& line = lines[static_cast<int>(op)];
+    const DType dtype = check_takes(line.name, line.takes, promoted_dtype(line.name, left, right));
+    const Operands in(line.name, left, right, dtype);
+    if (dtype == DType::f64) refuse_f64(line, in.device);
+    const TensorArg inputs[] = {*in.a, *in.b};
+    const bool tracked = is_floating(dtype) && tracks(inputs);
+    unsigned reads = 0;
+    if (tracked) reads = (wants_gradient(*in.a) ? line.a_reads : 0u) | (wants_gradient(*in.b) ? line.b_reads : 0u);
+    // An operand that is read again must keep the version it has before the write.
+    const bool direct = target && !(reads & Reads::ab) && target->dtype() == dtype && target->shape() == in.shape &&
+                        can_write_directly(*target, in.a, in.b);
+    Tensor out = direct ? *target : empty(in.shape, dtype, in.device);
+    launch_elementwise(described(op, in, dtype, {p, q}, out));
+    if (direct) wrote_in_place(out);
+    if (!tracked) return out;
+    const Numbers rest{!left.is_tensor(), !right.is_tensor(), in.number, in.a->defined() ? in.a->shape() : Shape(),
+                       in.b->defined() ? in.b->shape() : Shape(), p, q};
+    attach(line.name, {&out, 1}, inputs, {.inputs = reads & Reads::ab, .outputs = reads & Reads::y ? 1u : 0u},
+           [&line, rest](const Backward& back) { return gradients(line, rest, back); });
+    return out;
+}
+
+#define VKML_PUBLIC(name) \
+    Tensor name(const Arg& a, const Arg& b) { return apply_binary(BinaryOp::name, a, b); }
+VKML_PUBLIC(add)
+VKML_PUBLIC(sub)
+VKML_PUBLIC(mul)
+VKML_PUBLIC(div)
+VKML_PUBLIC(floor_divide)
+VKML_PUBLIC(remainder)
+VKML_PUBLIC(maximum)
+VKML_PUBLIC(minimum)
+VKML_PUBLIC(bitwise_and)
+VKML_PUBLIC(bitwise_or)
+VKML_PUBLIC(bitwise_xor)
+#undef VKML_PUBLIC
+
+Tensor add(const Tensor& a, const Tensor& b) { return apply_binary(BinaryOp::add, a, b); }
+
+Tensor pow(const Arg& a, const Arg& b) {
+    const bool integers = !is_floating(promoted_dtype("pow", a, b));
+    check(!(integers && !b.is_tensor() && b.number().integer < 0), "pow: exponent: expected at least 0 for integers, got ",
+          b.number().integer);
+    return apply_binary(BinaryOp::pow, a, b);
+}
+
+Tensor scaled_add(const Tensor& a, const Tensor& b, double alpha, double beta) {
+    return apply_binary(BinaryOp::scaled_add, a, b, alpha, beta);
+}
+
+#define VKML_PUBLIC(name) \
+    Tensor name(const Arg& a, const Arg& b) { return compare(CompareOp::name, a, b); }
+VKML_PUBLIC(equal)
+VKML_PUBLIC(not_equal)
+VKML_PUBLIC(less)
+VKML_PUBLIC(less_equal)
+VKML_PUBLIC(greater)
+VKML_PUBLIC(greater_equal)
+VKML_PUBLIC(logical_and)
+VKML_PUBLIC(logical_or)
+VKML_PUBLIC(logical_xor)
+#undef VKML_PUBLIC
+
+// The second operand is a number nobody looks at; false changes no dtype.
+Tensor logical_not(const Tensor& x) { return compare(CompareOp::logical_not, x, false); }
+Tensor isnan(const Tensor& x) { return compare(CompareOp::isnan, x, false); }
+Tensor isinf(const Tensor& x) { return compare(CompareOp::isinf, x, false); }
+Tensor isfinite(const Tensor& x) { return compare(CompareOp::isfinite, x, false); }
+
+}  // namespace vkml

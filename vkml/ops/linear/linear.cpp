@@ -1,0 +1,72 @@
+#include "vkml/ops/linear/linear.h"
+
+#include "vkml/autograd/node.h"
+#include "vkml/ops/matmul/gemm.h"
+#include "vkml/ops/matmul/matmul.h"
+#include "vkml/ops/reduce/reduce.h"
+#include "vkml/ops/shape/shape.h"
+#include "vkml/runtime/registry.h"
+
+namespace vkml {
+namespace {
+
+void check_linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    check(input.ndim() >= 1, "linear: expected rank >= 1, got ", input.shape());
+    check(weight.ndim() == 2, "linear: weight: expected rank 2, got ", weight.shape());
+    check<DTypeError>(is_floating(input.dtype()), "linear: expected a floating-point tensor, got ", input.dtype());
+    check<DTypeError>(weight.dtype() == input.dtype(), "linear: weight: expected ", input.dtype(), ", got ", weight.dtype());
+    check(weight.size(1) == input.size(-1), "linear: weight: expected ", input.size(-1), " columns, got shape ", weight.shape());
+    if (bias.defined()) {
+        check<DTypeError>(bias.dtype() == input.dtype(), "linear: bias: expected ", input.dtype(), ", got ", bias.dtype());
+        check(bias.shape() == Shape{weight.size(0)}, "linear: bias: expected shape ", Shape{weight.size(0)}, ", got ", bias.shape());
+    }
+    common_device("linear", {&input, &weight, &bias});
+}
+
+Grads gradients(const Backward& b, bool has_bias) {
+    const Tensor &input = b.input(0), &weight = b.input(1), &g = b.grad();
+    Grads grads(has_bias ? 3 : 2);
+    if (b.needs(0)) grads[0] = matmul(g, weight);
+    if (b.needs(1)) {
+        // All rows at once: one product whose inner axis is the batch.
+        const std::int64_t rows = input.ndim() == 1 ? 1 : numel(input.shape()) / std::max<std::int64_t>(1, input.size(-1));
+        const std::int64_t count = input.size(-1) == 0 ? g.numel() / std::max<std::int64_t>(1, g.size(-1)) : rows;
+        grads[1] = matmul(transpose(reshape(g, {count, g.size(-1)}), 0, 1), reshape(input, {count, input.size(-1)}));
+    }
+    if (has_bias && b.needs(2)) grads[2] = sum_to(g, {weight.size(0)});
+    return grads;
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    check_linear(input, weight, bias);
+    Tensor out;
+    {
+        NoGrad off;
+        const bool vector = input.ndim() == 1;
+        out = gemm("linear", vector ? unsqueeze(input, 0) : input, transpose(weight, 0, 1), bias);
+        if (vector) out = squeeze(out, {0});
+    }
+    if (!bias.defined())
+        return record("linear", out, {input, weight}, keep_inputs(0, 1), [](const Backward& b) { return gradients(b, false); });
+    return record("linear", out, {input, weight, bias}, keep_inputs(0, 1), [](const Backward& b) { return gradients(b, true); });
+}
+
+Tensor bmm(const Tensor& input, const Tensor& other) {
+    check(input.ndim() == 3 && other.ndim() == 3, "bmm: expected rank 3, got ", input.shape(), " and ", other.shape());
+    check(input.size(0) == other.size(0), "bmm: expected equal batches, got ", input.shape(), " and ", other.shape());
+    return matmul(input, other);
+}
+
+Tensor dot(const Tensor& input, const Tensor& other) {
+    check(input.ndim() == 1 && other.ndim() == 1, "dot: expected rank 1, got ", input.shape(), " and ", other.shape());
+    return matmul(input, other);
+}
+
+Tensor outer(const Tensor& input, const Tensor& other) {
+    check(input.ndim() == 1 && other.ndim() == 1, "outer: expected rank 1, got ", input.shape(), " and ", other.shape());
+    return matmul(unsqueeze(input, 1), unsqueeze(other, 0));
+}
+
+}  // namespace vkml

@@ -1,0 +1,17 @@
+#pragma once
+#include "vkml/core/tensor.h"
+
+namespace vkml {
+
+/// input (..., in) times weight (out, in) transposed, plus bias (out), in one kernel. One floating dtype. With in = 0 the bias remains.
+/// Throws ShapeError for sizes that do not fit, DTypeError for dtypes that differ.
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias = {});
+
+/// Batches of matrices: (b, n, k) times (b, k, m), without broadcasting.
+Tensor bmm(const Tensor& input, const Tensor& other);
+/// Inner product of two vectors of one length; rank 0.
+Tensor dot(const Tensor& input, const Tensor& other);
+/// (n) and (m) give (n, m).
+Tensor outer(const Tensor& input, const Tensor& other);
+
+}  // namespace vkml

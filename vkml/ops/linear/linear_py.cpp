@@ -1,0 +1,16 @@
+#include "bind.h"
+#include "vkml/ops/linear/linear.h"
+
+VKML_PYTHON(linear) {
+    using namespace vkml;
+    using namespace vkml::python;
+    m.def("linear", [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+        return linear(input, weight, bias.value_or(Tensor{}));
+    }, "input"_a, "weight"_a, "bias"_a = nb::none(), ReleaseGil(), "input @ weight.T + bias in one kernel.");
+    m.def("bmm", &bmm, "input"_a, "other"_a, ReleaseGil(), "Batched matrix product without broadcasting.");
+    m.def("dot", &dot, "input"_a, "other"_a, ReleaseGil(), "Inner product of two vectors.");
+    m.def("outer", &outer, "input"_a, "other"_a, ReleaseGil(), "Outer product of two vectors.");
+    tensor.def("bmm", &bmm, "other"_a, ReleaseGil());
+    tensor.def("dot", &dot, "other"_a, ReleaseGil());
+    tensor.def("outer", &outer, "other"_a, ReleaseGil());
+}

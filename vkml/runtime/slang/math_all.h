@@ -1,0 +1,5 @@
+// All functions of f32, for V, I and M as defined by whoever includes this: see math_f32.h.
+#include "math_float.h"
+#include "math_f32.h"
+#include "math_common.h"
+#include "math_activation.h"
