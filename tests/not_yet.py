@@ -14,7 +14,6 @@ import vkml
 NOT_YET = {
     "avg_pool2d",
     "batch_norm",
-    "conv2d",
     "cumsum",
     "layer_norm",
     "max_pool2d",
