@@ -43,12 +43,16 @@ void dropout_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const int rank = static_cast<int>(spec[1]);
     const float scale = args.scale;
     switch (dtype) {
-        case DType::f64: return drop<double>(args, rank, [=](double x) { return x * static_cast<double>(scale); });
-        case DType::f32: return drop<float>(args, rank, [=](float x) { return x * scale; });
+        case DType::f64:
+            return drop<double>(args, rank, [=](double x) { return x * static_cast<double>(scale); });
+        case DType::f32:
+            return drop<float>(args, rank, [=](float x) { return x * scale; });
         case DType::f16:
-            return drop<std::uint16_t>(args, rank, [=](std::uint16_t x) { return f16_from_float(float_from_f16(x) * scale); });
+            return drop<std::uint16_t>(args, rank,
+                                       [=](std::uint16_t x) { return f16_from_float(float_from_f16(x) * scale); });
         default:
-            return drop<std::uint16_t>(args, rank, [=](std::uint16_t x) { return bf16_from_float(float_from_bf16(x) * scale); });
+            return drop<std::uint16_t>(args, rank,
+                                       [=](std::uint16_t x) { return bf16_from_float(float_from_bf16(x) * scale); });
     }
 }
 

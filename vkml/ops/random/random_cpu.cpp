@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "vkml/core/float16.h"
-#include "vkml/ops/random/random_kernel.h"
 #include "vkml/core/random.h"
+#include "vkml/ops/random/random_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
 
 namespace vkml {
@@ -67,10 +67,12 @@ void integers(const RandomArgs& args) {
 template <class Number>
 void floats(const RandomArgs& args, DType dtype, const Number& number) {
     switch (dtype) {
-        case DType::f32: return fill_draw<float>(args, number);
+        case DType::f32:
+            return fill_draw<float>(args, number);
         case DType::f16:
             return fill_draw<std::uint16_t>(args, [&](const PhiloxWords& w) { return f16_from_float(number(w)); });
-        default: return fill_draw<std::uint16_t>(args, [&](const PhiloxWords& w) { return bf16_from_float(number(w)); });
+        default:
+            return fill_draw<std::uint16_t>(args, [&](const PhiloxWords& w) { return bf16_from_float(number(w)); });
     }
 }
 
@@ -93,10 +95,14 @@ void randn_cpu(const void* raw, DType dtype, const Spec&, Grid) {
 void randint_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const RandomArgs*>(raw);
     switch (itemsize(dtype)) {
-        case 1: return integers<std::uint8_t>(args);
-        case 2: return integers<std::uint16_t>(args);
-        case 4: return integers<std::uint32_t>(args);
-        default: return integers<std::uint64_t>(args);
+        case 1:
+            return integers<std::uint8_t>(args);
+        case 2:
+            return integers<std::uint16_t>(args);
+        case 4:
+            return integers<std::uint32_t>(args);
+        default:
+            return integers<std::uint64_t>(args);
     }
 }
 
