@@ -3,6 +3,9 @@
 #include "module.h"
 #include "vkml/autograd/node.h"
 #include "vkml/core/float16.h"
+#if __has_include("vkml/ops/cast/cast.h")
+#include "vkml/ops/cast/cast.h"
+#endif
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/fill/fill.h"
 #include "vkml/ops/shape/shape.h"
@@ -94,6 +97,9 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
         Tensor& target = nb::cast<Tensor&>(object);
         target = Tensor(value.storage(), value.layout(), value.dtype(), value.device());
     });
+#if __has_include("vkml/ops/cast/cast.h")
+    m.def("_cast", &cast, "input"_a, "dtype"_a, ReleaseGil());
+#endif
     m.def("_to_device", &to_device, "input"_a, "device"_a, ReleaseGil());
     tensor.def("fill_", [](nb::object self, const Scalar& value) {
             fill_in_place("fill_", nb::cast<const Tensor&>(self), value);
