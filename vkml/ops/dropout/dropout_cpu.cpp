@@ -4,11 +4,12 @@
 #include "vkml/core/random.h"
 #include "vkml/ops/dropout/dropout_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/cpu/philox.h"
 
 namespace vkml {
 namespace {
 
-constexpr std::int64_t kDrawGrain = 4096;
+constexpr std::int64_t kDrawGrain = 16384, kStrip = 512;
 
 /// Walks the outer axes as an odometer; the innermost one is a run.
 template <class T, class Scaled>
@@ -19,18 +20,18 @@ void drop(const DropoutArgs& args, int rank, const Scaled& scaled) {
     const std::int64_t width = rank == 1 ? count : args.sizes[rank - 1], step = args.strides[rank - 1];
     const Draw draw{args.seed, args.offset};
     cpu::parallel_for(count, kDrawGrain, [&](std::int64_t begin, std::int64_t end) {
+        std::uint32_t words[kStrip];
         while (begin < end) {
             std::int64_t left = begin / width, offset = 0;
-            const std::int64_t column = begin % width, n = std::min(width - column, end - begin);
+            const std::int64_t column = begin % width, n = std::min({width - column, end - begin, kStrip});
             for (int axis = rank - 2; axis >= 0; axis--) {
                 offset += left % args.sizes[axis] * args.strides[axis];
                 left /= args.sizes[axis];
             }
             const T* from = input + offset + column * step;
-            for (std::int64_t i = 0; i < n; i++) {
-                const std::uint32_t word = philox(draw, args.first + static_cast<std::uint64_t>(begin + i))[0];
-                output[begin + i] = (word >> 8) >= args.threshold ? scaled(from[i * step]) : T{0};
-            }
+            cpu::philox_words(draw, args.first + static_cast<std::uint64_t>(begin), n, words);
+            for (std::int64_t i = 0; i < n; i++)
+                output[begin + i] = (words[i] >> 8) >= args.threshold ? scaled(from[i * step]) : T{0};
             begin += n;
         }
     });

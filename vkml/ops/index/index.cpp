@@ -40,7 +40,7 @@ Tensor scatter_add(const Tensor& src, std::int64_t axis, const Tensor& index, st
           index.shape());
     Shape shape = from.shape();
     shape[dim] = size;
-    return add_rows("scatter_add", zeros(shape, src.dtype(), src.device()), dim, places, from, kNoSkip);
+    return add_rows("scatter_add", zeros(shape, src.dtype(), src.device()), dim, places, from, kNoSkip, true);
 }
 
 Tensor index_add(const Tensor& input, std::int64_t dim, const Tensor& index, const Tensor& source,
@@ -81,7 +81,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<std::i
     const Tensor recorded = record(
         "embedding", out, {weight, flat}, keep_inputs(1), [skip, shape = weight.shape()](const Backward& b) -> Grads {
             const Tensor& g = b.grad();
-            return {add_rows("embedding", zeros(shape, g.dtype(), g.device()), 0, b.input(1), g, skip), Tensor{}};
+            return {add_rows("embedding", zeros(shape, g.dtype(), g.device()), 0, b.input(1), g, skip, true), Tensor{}};
         });
     return reshape(recorded, shape);
 }

@@ -103,9 +103,9 @@ void scatter_elements(std::string_view op, const Tensor& out, int dim, const Ten
 }  // namespace
 
 Tensor add_rows(std::string_view op, const Tensor& base, int dim, const Tensor& index, const Tensor& source,
-                std::int64_t skip) {
+                std::int64_t skip, bool owned) {
     check_add(op, base, source, "source");
-    Tensor out = unrecorded_copy(base);
+    Tensor out = owned ? base : unrecorded_copy(base);
     const std::int64_t extent = base.shape()[dim];
     if (source.numel() > 0) {
         check<IndexError>(extent > 0, op, ": expected an index into a non-empty axis, got shape ", base.shape());

@@ -141,7 +141,8 @@ Tensor select_rows(std::string_view op, const Tensor& input, int dim, const Tens
     return record(
         op, out, {input, index}, keep_inputs(1), [dim, skip, shape = input.shape()](const Backward& b) -> Grads {
             const Tensor& g = b.grad();
-            return {add_rows("index_add", zeros(shape, g.dtype(), g.device()), dim, b.input(1), g, skip), Tensor{}};
+            return {add_rows("index_add", zeros(shape, g.dtype(), g.device()), dim, b.input(1), g, skip, true),
+                    Tensor{}};
         });
 }
 
