@@ -24,8 +24,8 @@ struct Segments {
     Tensor starts, order;
 };
 
-/// Sorts the sources by target, stably. `args` lacks only its addresses.
-Segments group_by_target(const Tensor& index, KeysArgs args, int rank) {
+/// Which target each source goes to, and its place. `args` lacks only its addresses.
+KeyedPairs target_keys(const Tensor& index, KeysArgs args, int rank) {
     Stream& on = stream_of(index);
     KeyedPairs pairs{empty({index.numel()}, DType::i32, index.device()),
                      empty({index.numel()}, DType::i32, index.device())};
@@ -36,7 +36,13 @@ Segments group_by_target(const Tensor& index, KeysArgs args, int rank) {
     on.launch(index.dtype() == DType::i64 ? index_keys_i64_kernel : index_keys_i32_kernel, DType::none,
               Spec{kThreads, static_cast<std::uint32_t>(rank)}, linear_grid(ceil_div(args.count, kThreads)), args,
               {index}, {pairs.keys, pairs.values});
-    pairs = sort_pairs(pairs, 0, std::bit_width(args.sentinel));
+    return pairs;
+}
+
+/// Sorts the sources by target, stably.
+Segments group_by_target(const Tensor& index, KeysArgs args, int rank) {
+    Stream& on = stream_of(index);
+    const KeyedPairs pairs = sort_pairs(target_keys(index, args, rank), 0, std::bit_width(args.sentinel));
     const Tensor starts = empty({std::int64_t{args.sentinel} + 1}, DType::i32, index.device());
     args.keys = pairs.keys.address();
     args.positions = starts.address();
@@ -95,6 +101,23 @@ void scatter_elements(std::string_view op, const Tensor& out, int dim, const Ten
     for (int i = 0; i < loop.shape.size(); i++) {
         args.strides[i] = static_cast<std::uint32_t>(loop.strides[0][i]);
         args.sizes[i] = static_cast<std::uint32_t>(loop.shape[i]);
+    }
+    if (out.device().is_cpu() && itemsize(out.dtype()) >= 4) {
+        // One after the other in source order: the sums the sorted form makes, without sorting. 16-bit floats need an
+        // f32 sum.
+        const KeyedPairs pairs = target_keys(index, args, loop.shape.size());
+        const SegmentArgs in_order{.source = source.address(),
+                                   .output = out.address(),
+                                   .starts = pairs.keys.address(),
+                                   .order = 0,
+                                   .outer_stride = 0,
+                                   .row_stride = 1,
+                                   .inner_stride = 1,
+                                   .count = args.count,
+                                   .rows = args.sentinel,
+                                   .inner = 1};
+        stream_of(out).launch(scatter_in_order_kernel, out.dtype(), {}, {}, in_order, {source, pairs.keys}, {out});
+        return;
     }
     const Segments segments = group_by_target(index, args, loop.shape.size());
     add_segments(out, {.outer = 1, .length = out.numel(), .inner = 1}, source, {.row_stride = 1}, segments);

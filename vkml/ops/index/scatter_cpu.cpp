@@ -95,7 +95,30 @@ void add_segments(const SegmentArgs& args) {
     });
 }
 
+template <class T>
+void add_in_order(const SegmentArgs& args) {
+    const T* source = reinterpret_cast<const T*>(args.source);
+    T* output = reinterpret_cast<T*>(args.output);
+    const auto* keys = reinterpret_cast<const std::uint32_t*>(args.starts);
+    for (std::uint64_t j = 0; j < args.count; j++)
+        if (keys[j] < args.rows) output[keys[j]] = static_cast<T>(output[keys[j]] + source[j]);
+}
+
 }  // namespace
+
+void scatter_in_order_cpu(const void* raw, DType dtype, const Spec&, Grid) {
+    const auto& args = *static_cast<const SegmentArgs*>(raw);
+    switch (dtype) {
+        case DType::f64:
+            return add_in_order<double>(args);
+        case DType::f32:
+            return add_in_order<float>(args);
+        case DType::i64:
+            return add_in_order<std::uint64_t>(args);
+        default:
+            return add_in_order<std::uint32_t>(args);
+    }
+}
 
 void index_keys_i64_cpu(const void* raw, DType, const Spec& spec, Grid) {
     keys_of<std::int64_t>(*static_cast<const KeysArgs*>(raw), static_cast<int>(spec[1]));
