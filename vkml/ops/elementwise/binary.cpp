@@ -29,21 +29,24 @@ Tensor pow_slope_by_exponent(const Arg& a, const Arg& b) {
 
 using Gradient = Tensor (*)(const Arg& a, const Arg& b, const Tensor& y, const Tensor& g, double p, double q);
 
-constexpr Keep nothing = keep_nothing, ab = keep_inputs(0, 1), b = keep_inputs(1), by{.inputs = 2, .outputs = 1};
+/// What a gradient reads: bits of a, b and y.
+enum Reads : unsigned { nothing = 0, a = 1, b = 2, ab = 3, y = 4, by = 6 };
 
 struct Line {
     std::string_view name;
     Takes takes;
-    Keep keeps;
-    Gradient gradient_a, gradient_b;
+    Reads a_reads;
+    Gradient gradient_a;
+    Reads b_reads;
+    Gradient gradient_b;
 };
 
 #define VKML_GRADIENT(gradient)                                                                                         \
     []([[maybe_unused]] const Arg& a, [[maybe_unused]] const Arg& b, [[maybe_unused]] const Tensor& y,                  \
        [[maybe_unused]] const Tensor& g, [[maybe_unused]] double p, [[maybe_unused]] double q) -> Tensor { return gradient; }
 constexpr Line lines[] = {
-#define VKML_BINARY(name, takes, value, keeps, gradient_a, gradient_b) \
-    {#name, Takes::takes, keeps, VKML_GRADIENT(gradient_a), VKML_GRADIENT(gradient_b)},
+#define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b) \
+    {#name, Takes::takes, a_reads, VKML_GRADIENT(gradient_a), b_reads, VKML_GRADIENT(gradient_b)},
 #include "vkml/ops/elementwise/binary.def"
 #undef VKML_BINARY
 };
@@ -98,16 +101,19 @@ struct Numbers {
     double p, q;
 };
 
+Tensor gradient(const Numbers& n, const Backward& back, Reads reads, Gradient f) {
+    const Tensor a = reads & Reads::a && !n.a_is_number ? back.input(0) : Tensor();
+    const Tensor b = reads & Reads::b && !n.b_is_number ? back.input(1) : Tensor();
+    const Tensor y = reads & Reads::y ? back.output() : Tensor();
+    return f(n.a_is_number ? Arg(n.value) : Arg(a), n.b_is_number ? Arg(n.value) : Arg(b), y, back.grad(), n.p, n.q);
+}
+
 Grads gradients(const Line& line, const Numbers& n, const Backward& back) {
-    const Tensor a = line.keeps.inputs & 1u && !n.a_is_number ? back.input(0) : Tensor();
-    const Tensor b = line.keeps.inputs & 2u && !n.b_is_number ? back.input(1) : Tensor();
-    const Tensor y = line.keeps.outputs ? back.output() : Tensor();
-    const Arg left = n.a_is_number ? Arg(n.value) : Arg(a), right = n.b_is_number ? Arg(n.value) : Arg(b);
     Grads out(2);
     if (back.needs(0))
-        if (Tensor g = line.gradient_a(left, right, y, back.grad(), n.p, n.q); g.defined()) out[0] = sum_to(g, n.a_shape);
+        if (const Tensor g = gradient(n, back, line.a_reads, line.gradient_a); g.defined()) out[0] = sum_to(g, n.a_shape);
     if (back.needs(1))
-        if (Tensor g = line.gradient_b(left, right, y, back.grad(), n.p, n.q); g.defined()) out[1] = sum_to(g, n.b_shape);
+        if (const Tensor g = gradient(n, back, line.b_reads, line.gradient_b); g.defined()) out[1] = sum_to(g, n.b_shape);
     return out;
 }
 
@@ -121,6 +127,27 @@ Tensor compare(CompareOp op, const Arg& a, const Arg& b) {
     return out;
 }
 
+bool wants_gradient(const Tensor& t) { return t.defined() && t.requires_grad(); }
+
+struct Parameters {
+    double p, q;
+};
+
+/// The launch of a binary operator. Integer division also carries where to report a zero.
+Elementwise described(BinaryOp op, const Operands& in, DType dtype, Parameters parameters, const Tensor& out) {
+    Elementwise work{.kernel = binary_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = in.a, .b = in.b, .out = &out};
+    if (!in.a->defined() || !in.b->defined()) work.p = value_bits(in.number, dtype);
+    if (op == BinaryOp::scaled_add) {
+        work.p = value_bits(parameters.p, dtype);
+        work.q = value_bits(parameters.q, dtype);
+    }
+    if (!is_floating(dtype) && (op == BinaryOp::floor_divide || op == BinaryOp::remainder)) {
+        work.q = stream(in.device).fault_address();
+        work.site = fault_site(op == BinaryOp::floor_divide ? "floor_divide" : "remainder");
+    }
+    return work;
+}
+
 }  // namespace
 
 Tensor apply_binary(BinaryOp op, const Arg& left, const Arg& right, double p, double q, const Tensor* target) {
@@ -128,21 +155,21 @@ Tensor apply_binary(BinaryOp op, const Arg& left, const Arg& right, double p, do
     const DType dtype = check_takes(line.name, line.takes, promoted_dtype(line.name, left, right));
     const Operands in(line.name, left, right, dtype);
     if (dtype == DType::f64) refuse_f64(line, in.device);
-    const bool direct = target && target->dtype() == dtype && target->shape() == in.shape && can_write_directly(*target, in.a, in.b);
-    Tensor out = direct ? *target : empty(in.shape, dtype, in.device);
-    const bool scaled = op == BinaryOp::scaled_add, numbers = !left.is_tensor() || !right.is_tensor();
-    const bool divides = !is_floating(dtype) && (op == BinaryOp::floor_divide || op == BinaryOp::remainder);
-    launch_elementwise({.kernel = binary_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = in.a, .b = in.b, .out = &out,
-                        .p = numbers ? value_bits(in.number, dtype) : scaled ? value_bits(p, dtype) : 0,
-                        .q = divides ? stream(in.device).fault_address() : scaled ? value_bits(q, dtype) : 0,
-                        .site = divides ? fault_site(line.name) : 0});
-    if (direct) wrote_in_place(out);
-    if (!is_floating(dtype)) return out;
     const TensorArg inputs[] = {*in.a, *in.b};
-    if (!tracks(inputs)) return out;
+    const bool tracked = is_floating(dtype) && tracks(inputs);
+    unsigned reads = 0;
+    if (tracked) reads = (wants_gradient(*in.a) ? line.a_reads : 0u) | (wants_gradient(*in.b) ? line.b_reads : 0u);
+    // An operand that is read again must keep the version it has before the write.
+    const bool direct = target && !(reads & Reads::ab) && target->dtype() == dtype && target->shape() == in.shape &&
+                        can_write_directly(*target, in.a, in.b);
+    Tensor out = direct ? *target : empty(in.shape, dtype, in.device);
+    launch_elementwise(described(op, in, dtype, {p, q}, out));
+    if (direct) wrote_in_place(out);
+    if (!tracked) return out;
     const Numbers rest{!left.is_tensor(), !right.is_tensor(), in.number, in.a->defined() ? in.a->shape() : Shape(),
                        in.b->defined() ? in.b->shape() : Shape(), p, q};
-    attach(line.name, {&out, 1}, inputs, line.keeps, [&line, rest](const Backward& back) { return gradients(line, rest, back); });
+    attach(line.name, {&out, 1}, inputs, {.inputs = reads & Reads::ab, .outputs = reads & Reads::y ? 1u : 0u},
+           [&line, rest](const Backward& back) { return gradients(line, rest, back); });
     return out;
 }
 

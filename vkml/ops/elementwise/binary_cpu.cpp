@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace vkml::HWY_NAMESPACE {
 namespace binary {
 
-#define VKML_BINARY(name, takes, value, keeps, gradient_a, gradient_b)                                               \
+#define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b)                                               \
     struct name {                                                                                                    \
         template <class V>                                                                                           \
         static HWY_INLINE V apply(V a, V b, [[maybe_unused]] V p, [[maybe_unused]] V q) {                            \
@@ -23,7 +23,7 @@ namespace binary {
 
 template <class T>
 constexpr elementwise::Loop<T> loops[] = {
-#define VKML_BINARY(name, takes, value, keeps, gradient_a, gradient_b) \
+#define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b) \
     loop_if<T, name, elementwise::works_on<T>(Takes::takes)>(),
 #include "vkml/ops/elementwise/binary.def"
 #undef VKML_BINARY

@@ -7,47 +7,49 @@
 namespace vkml {
 namespace {
 
-/// The target as it was: same memory, and the history it has now. What the tape remembers of an in-place operator's input.
-Tensor before(const Tensor& target) {
+void check_fits(std::string_view op, const Tensor& target, DType result) {
+    check<DTypeError>(kind(result) <= kind(target.dtype()), op, ": expected a result that fits ", target.dtype(), ", got ", result);
+}
+
+void check_distinct(std::string_view op, const Tensor& target) {
+    check<Error>(!may_self_overlap(target.layout()), op, ": expected a target whose elements are distinct, got an expanded one");
+}
+
+const Tensor& binary_(std::string_view name, BinaryOp op, const Tensor& target, const Arg& other) {
+    check_in_place(name, target);
+    const Tensor alias = alias_of(target);
+    const DType dtype = promoted_dtype(name, target, other);
+    check_fits(name, target, op == BinaryOp::div && !is_floating(dtype) ? default_dtype() : dtype);
+    check_distinct(name, target);
+    if (other.is_tensor()) {
+        const Tensor& right = other.tensor();
+        check(broadcast_shapes(name, target.shape(), right.shape()) == target.shape(), name, ": expected a shape that broadcasts to ",
+              target.shape(), ", got ", right.shape());
+        if (right.is(target)) return write_back(name, target, apply_binary(op, alias, alias, 0, 0, &target));
+    }
+    return write_back(name, target, apply_binary(op, alias, other, 0, 0, &target));
+}
+
+const Tensor& unary_(std::string_view name, UnaryOp op, const Tensor& target) {
+    check_in_place(name, target);
+    check_fits(name, target, unary_dtype(op, target.dtype()));
+    check_distinct(name, target);
+    return write_back(name, target, apply_unary(op, alias_of(target), 0.0, 0.0, &target));
+}
+
+}  // namespace
+
+Tensor alias_of(const Tensor& target) {
     Tensor alias = target.view(target.layout());
     if (target.autograd()) alias.set_autograd(target.autograd());
     return alias;
 }
 
-const Tensor& binary_(std::string_view name, BinaryOp op, const Tensor& target, const Arg& other) {
-    check_in_place(name, target);
-    const Tensor alias = before(target);
-    const DType dtype = promoted_dtype(name, target, other);
-    const bool divides = op == BinaryOp::div && !is_floating(target.dtype());
-    check<DTypeError>(kind(dtype) <= kind(target.dtype()) && !divides, name, ": expected a result that fits ", target.dtype(), ", got ",
-                      divides ? default_dtype() : dtype);
-    if (other.is_tensor()) {
-        const Shape shape = broadcast_shapes(name, target.shape(), other.tensor().shape());
-        check(shape == target.shape(), name, ": expected a shape that broadcasts to ", target.shape(), ", got ", other.tensor().shape());
-    }
-    check<Error>(!may_self_overlap(target.layout()), name, ": expected a target whose elements are distinct, got an expanded one");
-    if (other.is_tensor() && other.tensor().is(target)) return write_back(target, apply_binary(op, alias, alias, 0, 0, &target));
-    return write_back(target, apply_binary(op, alias, other, 0, 0, &target));
-}
-
-const Tensor& unary_(std::string_view name, UnaryOp op, const Tensor& target) {
-    check_in_place(name, target);
-    check<Error>(!may_self_overlap(target.layout()), name, ": expected a target whose elements are distinct, got an expanded one");
-    const Tensor alias = before(target);
-    // Operators that turn integers into floats cannot write them back.
-    const Tensor result = [&] {
-        const bool keeps = is_floating(target.dtype()) || op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::square ||
-                           op == UnaryOp::relu || op == UnaryOp::round || op == UnaryOp::floor || op == UnaryOp::ceil || op == UnaryOp::trunc;
-        check<DTypeError>(keeps, name, ": expected a floating-point tensor, got ", target.dtype());
-        return apply_unary(op, alias, 0.0, 0.0, &target);
-    }();
-    return write_back(target, result);
-}
-
-}  // namespace
-
-const Tensor& write_back(const Tensor& target, const Tensor& result) {
+const Tensor& write_back(std::string_view op, const Tensor& target, const Tensor& result) {
     if (result.is(target)) return target;
+    check_fits(op, target, result.dtype());
+    check_distinct(op, target);
+    check(result.shape() == target.shape(), op, ": expected a result of shape ", target.shape(), ", got ", result.shape());
     const Tensor values = cast(result, target.dtype());
     copy_into(target, values);
     target.set_autograd(values.autograd());

@@ -17,7 +17,7 @@ VKML_ENUM(UnaryOp)
 
 VKML_ENUM(BinaryOp)
 {
-#define VKML_BINARY(name, takes, value, keeps, gradient_a, gradient_b) name,
+#define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b) name,
 #include "vkml/ops/elementwise/binary.def"
 #undef VKML_BINARY
 };

@@ -61,6 +61,11 @@ void refuse_f64(const Line& line, const Tensor& x) {
 
 }  // namespace
 
+DType unary_dtype(UnaryOp op, DType input) {
+    const Line& line = lines[static_cast<int>(op)];
+    return check_takes(line.name, line.takes, input);
+}
+
 Tensor apply_unary(UnaryOp op, const Tensor& input, const Scalar& p, const Scalar& q, const Tensor* target) {
     const Line& line = lines[static_cast<int>(op)];
     const DType dtype = check_takes(line.name, line.takes, input.dtype());
@@ -68,7 +73,10 @@ Tensor apply_unary(UnaryOp op, const Tensor& input, const Scalar& p, const Scala
     if (dtype == DType::f64) refuse_f64(line, input);
     const Tensor cast_input = input.dtype() == dtype ? Tensor() : cast(input, dtype);
     const Tensor& from = cast_input.defined() ? cast_input : input;
-    const bool direct = target && target->dtype() == dtype && target->shape() == input.shape() && can_write_directly(*target, &from, nullptr);
+    const TensorArg inputs[] = {from};
+    // An input that is read again must keep the version it has before the write.
+    const bool reads = line.keeps.inputs != 0 && tracks(inputs);
+    const bool direct = target && !reads && target->dtype() == dtype && target->shape() == input.shape() && can_write_directly(*target, &from, nullptr);
     Tensor out = direct ? *target : empty(input.shape(), dtype, input.device());
     const Tensor none;
     launch_elementwise({.kernel = unary_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = &from, .b = &none, .out = &out,

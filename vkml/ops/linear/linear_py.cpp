@@ -4,7 +4,9 @@
 VKML_PYTHON(linear) {
     using namespace vkml;
     using namespace vkml::python;
-    m.def("linear", &linear, "input"_a, "weight"_a, "bias"_a = nb::none(), ReleaseGil(), "input @ weight.T + bias in one kernel.");
+    m.def("linear", [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+        return linear(input, weight, bias.value_or(Tensor{}));
+    }, "input"_a, "weight"_a, "bias"_a = nb::none(), ReleaseGil(), "input @ weight.T + bias in one kernel.");
     m.def("bmm", &bmm, "input"_a, "other"_a, ReleaseGil(), "Batched matrix product without broadcasting.");
     m.def("dot", &dot, "input"_a, "other"_a, ReleaseGil(), "Inner product of two vectors.");
     m.def("outer", &outer, "input"_a, "other"_a, ReleaseGil(), "Outer product of two vectors.");

@@ -1,6 +1,8 @@
 #include <algorithm>
-#include <vector>
+#include <cstdlib>
+#include <memory>
 
+#include "vkml/core/error.h"
 #include "vkml/core/float16.h"
 #include "vkml/ops/matmul/gemm_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
@@ -153,9 +155,12 @@ void blocked(const GemmArgs& args, const Run& run) {
     const std::int64_t down = (m + kTileM - 1) / kTileM, across = (n + kTileN - 1) / kTileN;
     const std::int64_t work = std::min(m, kTileM) * std::min(n, kTileN) * std::max<std::int64_t>(1, args.k);
     const auto body = [&](std::int64_t begin, std::int64_t end) {
-        std::vector<V> memory(static_cast<std::size_t>((kTileM + 12) * kTileN + (kTileM + 12) * kTileK + (kTileN + 32) * kTileK) + 64);
-        // Vectors are loaded from 64-byte boundaries.
-        V* tile = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) / sizeof(V);
+        // Kept by the thread: a small product must not pay for a megabyte.
+        constexpr std::size_t kFloats = (kTileM + 12) * kTileN + (kTileM + 12) * kTileK + (kTileN + 32) * kTileK;
+        thread_local const std::unique_ptr<V[], decltype(&std::free)> memory(
+            static_cast<V*>(std::aligned_alloc(64, (kFloats * sizeof(V) + 63) / 64 * 64)), &std::free);
+        check<OutOfMemoryError>(memory != nullptr, "matmul: expected memory for a tile, got none");
+        V* tile = memory.get();
         V* packed_b = tile + (kTileM + 12) * kTileN;
         V* packed_a = packed_b + (kTileN + 32) * kTileK;
         for (std::int64_t task = begin; task < end; task++) {

@@ -11,5 +11,7 @@ Tensor rand(const Shape& shape, Draw draw, DType dtype, Device device);
 Tensor randn(const Shape& shape, Draw draw, DType dtype, Device device);
 /// Uniform integers in [low, high). Throws ShapeError if the range is empty or does not fit the dtype, DTypeError unless integer.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Draw draw, DType dtype, Device device);
+/// The numbers 0 .. n - 1 (int64) in an order that the draw decides.
+Tensor randperm(std::int64_t n, Draw draw, Device device);
 
 }  // namespace vkml

@@ -21,4 +21,7 @@ VKML_PYTHON(random) {
         return randint(low, high, shape, draw_of(seed, offset), dtype.value_or(DType::i64), device.value_or(default_device()));
     }, "low"_a, "high"_a, "shape"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(),
           "Integers in [low, high): a pure function of (seed, offset, index).");
+    m.def("randperm", [](std::int64_t n, Seed seed, nb::int_ offset, std::optional<Device> device) {
+        return randperm(n, draw_of(seed, offset), device.value_or(default_device()));
+    }, "n"_a, "seed"_a = nb::none(), "offset"_a = 0, "device"_a = nb::none(), "The numbers 0 .. n - 1 in random order, int64.");
 }

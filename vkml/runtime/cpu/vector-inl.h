@@ -153,10 +153,10 @@ HWY_INLINE Vec<T> fmod(Vec<T> a, Vec<T> b) {
     return lanes(a, b, [](T x, T y) { return std::fmod(x, y); });
 }
 
-/// Angles up to 1e5 by three parts of pi / 2, larger ones lane by lane.
+/// Angles up to 5000 by four parts of pi / 2, larger ones lane by lane.
 HWY_INLINE F32 reduceAngle(F32 x, I32& quadrant);
 HWY_INLINE F32 reduce(F32 x, I32& quadrant) {
-    const F32::M large = no(p_abs(x) <= F32(HWY_TARGET == HWY_SSE4 ? 0.0f : 1e5f));  // SSE4 has no fma
+    const F32::M large = no(p_abs(x) <= F32(5000.0f));
     F32 r = reduceAngle(x, quadrant);
     if (!anyTrue(large)) return r;
     HWY_ALIGN float angle[hn::MaxLanes(hn::ScalableTag<float>())];
@@ -208,6 +208,8 @@ VKML_LANES(sigmoid, 1 / (1 + std::exp(-x)))
 VKML_LANES(normalCdf, 0.5 * std::erfc(-x * 0.70710678118654752440))
 VKML_LANES(softplus, x != x ? x : std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))))
 #undef VKML_LANES
+HWY_INLINE V expTimes(V a, V factor) { return exp(a) * factor; }
+HWY_INLINE V normalCdfTimes(V a, V factor) { return normalCdf(a) * factor; }
 HWY_INLINE V pow(V a, V b) {
     return lanes(a, b, [](double x, double y) { return std::pow(x, y); });
 }

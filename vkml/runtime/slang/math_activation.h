@@ -1,10 +1,6 @@
 // Activations, one source for Slang and for C++, built on the functions of math_f32.h or their f64 forms.
 
-MATH V gelu(V x)
-{
-    // From -14 on the result is below the smallest float; -inf times 0 must stay NaN.
-    return x * normalCdf(x);
-}
+MATH V gelu(V x) { return normalCdfTimes(x, x); }
 
 /// The hyperbolic-tangent form: x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 MATH V geluTanh(V x)
@@ -13,14 +9,21 @@ MATH V geluTanh(V x)
     return x * sigmoid(u);
 }
 
-MATH V silu(V x) { return x * sigmoid(x); }
+/// x / (1 + e^-x)
+MATH V silu(V x)
+{
+    V t = exp(-p_abs(x));
+    V d = x / (t + 1.0f);
+    return pick(x < V(0.0f), expTimes(x, d), d);
+}
 MATH V logsigmoid(V x) { return -softplus(-x); }
+/// x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2).
 MATH V mish(V x)
 {
-    // tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2).
-    V e = exp(p_min(x, V(20.0f)));
-    V n = e * (e + 2.0f);
-    return x * pick(x > V(20.0f), V(1.0f), n / (n + 2.0f));
+    V c = p_min(x, V(20.0f));
+    V e = exp(c);
+    V d = x * ((e + 2.0f) / (e * (e + 2.0f) + 2.0f));
+    return pick(x > V(20.0f), x, expTimes(c, d));
 }
 
 // Their derivatives.

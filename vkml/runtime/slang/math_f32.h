@@ -26,16 +26,26 @@ MATH V scale(V x, I n)
     return x * pow2(half_) * pow2(n - half_);
 }
 
-/// e^x: 2 ulp.
-MATH V exp(V x)
+/// Splits x into n ln2 + r. The products with n are exact by their few bits, not by fma: a driver may take an fma apart.
+MATH V reduceExp(V x, VKML_OUT(V) n)
 {
-    V c = p_min(p_max(x, V(-104.0f)), V(89.0f));
-    V n = p_round(c * 1.44269504f);
-    V r = p_fma(n, V(-0.693359375f), c);
-    r = p_fma(n, V(2.12194440e-4f), r);
-    V y = scale(expm1Reduced(r) + 1.0f, toI(n));
+    n = p_round(x * 1.44269504f);
+    return (x - n * 0.693359375f) + n * 2.12194440e-4f;
+}
+
+/// e^x times a factor of moderate size, rounding once where the result is subnormal.
+MATH V expTimes(V x, V factor)
+{
+    V n;
+    V r = reduceExp(p_min(p_max(x, V(-110.0f)), V(89.0f)), n);
+    V y = scale((expm1Reduced(r) + 1.0f) * factor, toI(n));
+    // 0 times the factor, which a driver would fold.
+    y = pick(x < V(-110.0f), pick(p_abs(factor) < infinity(x), V(0.0f), asV(I(0x7fc00000))), y);
     return pick(isnan(x), x, y);
 }
+
+/// e^x: 2 ulp.
+MATH V exp(V x) { return expTimes(x, V(1.0f)); }
 
 /// 2^x: 2 ulp.
 MATH V exp2(V x)
@@ -50,9 +60,8 @@ MATH V exp2(V x)
 MATH V expm1(V x)
 {
     V c = p_min(p_max(x, V(-20.0f)), V(89.0f));
-    V n = p_round(c * 1.44269504f);
-    V r = p_fma(n, V(-0.693359375f), c);
-    r = p_fma(n, V(2.12194440e-4f), r);
+    V n;
+    V r = reduceExp(c, n);
     V q = expm1Reduced(r);
     V t = pow2(toI(n) - 1);  // halved: 2^128 is no float
     V y = pick(n == V(0.0f), q, (p_fma(t, q, t - 0.5f)) * 2.0f);
@@ -98,7 +107,7 @@ MATH V log(V x)
     V f = mantissa(pick(tiny, x * 8388608.0f, x), e);
     e = pick(tiny, e - 23.0f, e);
     V t = logTail(f);
-    V y = p_fma(e, V(0.693359375f), f + p_fma(e, V(-2.12194440e-4f), t));
+    V y = e * 0.693359375f + (f + (t - e * 2.12194440e-4f));
     return logEdges(x, y);
 }
 
@@ -142,7 +151,12 @@ MATH V tanh(V x)
 }
 
 /// 1 / (1 + e^-x): 4 ulp.
-MATH V sigmoid(V x) { return V(1.0f) / (exp(-x) + 1.0f); }
+MATH V sigmoid(V x)
+{
+    V t = exp(-p_abs(x));
+    V y = pick(x < V(0.0f), t, V(1.0f)) / (t + 1.0f);
+    return pick(isnan(x), x, y);
+}
 
 /// e^-(x x) without the rounding of x x; x >= 0.
 MATH V expMinusSquare(V x)
@@ -198,17 +212,20 @@ MATH V erf(V x)
     return pick(isnan(x), x, y);
 }
 
-/// The standard normal distribution below x, erfc(-x / sqrt 2) / 2, its tail to relative accuracy: 8 ulp.
-MATH V normalCdf(V x)
+/// factor erfc(-x / sqrt 2) / 2, the standard normal distribution below x: its tail to relative accuracy, 8 ulp.
+MATH V normalCdfTimes(V x, V factor)
 {
     V a = p_min(p_abs(x), V(15.0f));
     // e^(-x x / 2) without the rounding of x x, as in expMinusSquare.
     V h = high(a);
-    V t = exp(h * h * -0.5f) * exp((a - h) * (a + h) * -0.5f) * erfcx(a * 0.707106781f) * 0.5f;
+    V rest = exp((a - h) * (a + h) * -0.5f) * erfcx(a * 0.707106781f) * 0.5f;
+    V below = expTimes(h * h * -0.5f, rest * factor);
     V middle = p_fma(erfSmall(pick(a < V(1.0f), x, V(0.0f)) * 0.707106781f), V(0.5f), V(0.5f));
-    V y = pick(x < V(-0.5f), t, pick(a < V(1.0f), middle, V(1.0f) - t));
+    V above = V(1.0f) - expTimes(h * h * -0.5f, rest);
+    V y = pick(x < V(-0.5f), below, pick(a < V(1.0f), middle, above) * factor);
     return pick(isnan(x), x, y);
 }
+MATH V normalCdf(V x) { return normalCdfTimes(x, V(1.0f)); }
 
 /// log(1 + e^x) without overflow: 4 ulp.
 MATH V softplus(V x)
@@ -217,14 +234,15 @@ MATH V softplus(V x)
     return pick(isnan(x), x, y);
 }
 
-/// x - n pi / 2 for the nearest n, and n: relative accuracy as long as |x| < 1e5 and fma rounds once.
+/// x - n pi / 2 for the nearest n, and n; |x| <= 5000. Products of n with the first three parts of pi / 2 are exact.
 MATH V reduceAngle(V x, VKML_OUT(I) quadrant)
 {
     V n = p_round(x * 0.636619772f);
-    V r = p_fma(n, V(-1.57079637e+00f), x);
-    r = p_fma(n, V(4.37113883e-08f), r);
     quadrant = toI(n);
-    return p_fma(n, V(1.71512489e-15f), r);
+    V r = x - n * 1.5703125f;
+    r = r - n * 0.0004837512969970703f;
+    r = r - n * 7.549533620476723e-08f;
+    return r - n * 2.563344151594519e-12f;
 }
 
 /// sin of a reduced angle (even quadrants) or its cosine, with the quadrant's sign.
