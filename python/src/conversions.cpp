@@ -3,6 +3,9 @@
 #include "module.h"
 #include "vkml/autograd/node.h"
 #include "vkml/core/float16.h"
+#if __has_include("vkml/ops/cast/cast.h")
+#include "vkml/ops/cast/cast.h"
+#endif
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/fill/fill.h"
 #include "vkml/ops/shape/shape.h"
@@ -22,7 +25,7 @@ Scalar element(const Tensor& t, const char* what) {
     check<Error>(t.numel() == 1, what, ": expected a tensor of one element, got shape ", t.shape());
     std::byte bytes[8];
     {
-        nb::gil_scoped_release release;
+        GilRelease release;
         to_host(t, bytes);
     }
     switch (t.dtype()) {
@@ -94,6 +97,9 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
         Tensor& target = nb::cast<Tensor&>(object);
         target = Tensor(value.storage(), value.layout(), value.dtype(), value.device());
     });
+#if __has_include("vkml/ops/cast/cast.h")
+    m.def("_cast", &cast, "input"_a, "dtype"_a, ReleaseGil());
+#endif
     m.def("_to_device", &to_device, "input"_a, "device"_a, ReleaseGil());
     tensor.def("fill_", [](nb::object self, const Scalar& value) {
             fill_in_place("fill_", nb::cast<const Tensor&>(self), value);
