@@ -28,10 +28,3 @@ if(VKML_INSTALL AND NOT VKML_FETCHED AND NOT VKML_SANITIZE AND EXISTS ${PROJECT_
                    -DGENERATOR=${CMAKE_GENERATOR} -DMAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}
                    -DCOMPILER=${CMAKE_CXX_COMPILER} -P ${PROJECT_SOURCE_DIR}/tests/cmake_consumer/run.cmake)
 endif()
-
-file(GLOB benchmarks CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/cpp/*.cpp)
-foreach(benchmark IN LISTS benchmarks)
-  cmake_path(GET benchmark STEM name)
-  add_executable(bench_${name} ${benchmark})
-  target_link_libraries(bench_${name} PRIVATE vkml::vkml vkml_warnings)
-endforeach()

@@ -63,7 +63,7 @@ Dims to_dims(nb::handle h) {
         return static_cast<std::int64_t>(value);
     };
     Dims out;
-    const bool sequence = PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()) || (PySequence_Check(h.ptr()) && !PyUnicode_Check(h.ptr()) && !PyIndex_Check(h.ptr()));
+    const bool sequence = PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()) || (PySequence_Check(h.ptr()) && !PyUnicode_Check(h.ptr()));
     const Py_ssize_t n = sequence ? PySequence_Size(h.ptr()) : -1;
     if (n < 0) {
         PyErr_Clear();

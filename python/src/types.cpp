@@ -20,7 +20,7 @@ void bind_dtype(nb::module_& m) {
     nb::class_<PyDType>(m, "dtype",
                         "The type of a tensor's elements. Wherever one is asked for, names and NumPy dtypes work too.\n\n"
                         "Examples\n--------\n>>> vkml.dtype(\"float32\").itemsize\n4\n>>> vkml.float16 == \"float16\"\nTrue")
-        .def("__init__", [](PyDType* self, DType spec) { new (self) PyDType{spec}; }, "spec"_a)
+        .def("__init__", [](PyDType* self, DType spec) { new (self) PyDType{spec}; }, nb::arg("spec").none())
         .def_prop_ro("name", [](PyDType d) { return std::string(name(d.value)); })
         .def_prop_ro("itemsize", [](PyDType d) { return itemsize(d.value); }, "Bytes of one element.")
         .def_prop_ro("is_floating_point", [](PyDType d) { return is_floating(d.value); })
@@ -45,7 +45,7 @@ void bind_device(nb::module_& m) {
                          "As a context manager it is where tensors are made inside.\n\n"
                          "Examples\n--------\n>>> vkml.device(\"vulkan:1\").index\n1\n>>> with vkml.device(\"cpu\"):\n...     vkml.zeros(2).device\n"
                          "device(\"cpu\")")
-        .def("__init__", [](PyDevice* self, Device spec) { new (self) PyDevice{spec}; }, "spec"_a = "cpu")
+        .def("__init__", [](PyDevice* self, Device spec) { new (self) PyDevice{spec}; }, nb::arg("spec").none() = "cpu")
         .def_prop_ro("type", [](PyDevice d) { return std::string(d.value.is_cpu() ? "cpu" : "vulkan"); })
         .def_prop_ro("index", [](PyDevice d) { return static_cast<int>(d.value.index); })
         .def_prop_ro("is_cpu", [](PyDevice d) { return d.value.is_cpu(); })

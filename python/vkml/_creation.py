@@ -194,7 +194,7 @@ def from_dlpack(x: Any) -> Tensor:
 
 
 def _shape(shape: tuple) -> Any:
-    if len(shape) == 1 and not hasattr(shape[0], "__index__"):
+    if len(shape) == 1 and (hasattr(shape[0], "__len__") or not hasattr(shape[0], "__index__")):
         return shape[0]
     return shape
 

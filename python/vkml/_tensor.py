@@ -66,7 +66,7 @@ def as_array(t: _core.Tensor, dtype: Any = None, copy: bool | None = None) -> np
     fresh = t.dtype == _core.bfloat16 or t.device.type != "cpu"
     if copy is False and (fresh or wanted != values.dtype):
         raise ValueError("__array__: expected values that NumPy can share, got a tensor that needs a copy (copy=False)")
-    return values.astype(wanted, copy=bool(copy) and not fresh)
+    return values.astype(wanted, copy=bool(copy) and not values.flags.writeable)
 
 
 def tolist(t: _core.Tensor) -> Any:
@@ -150,7 +150,7 @@ def to(t: _core.Tensor, *args: Any, dtype: Any = None, device: Any = None, copy:
     if dtype is not None:
         dtype = _core.dtype(dtype)
         if dtype != out.dtype:
-            out = _core.cast(out, dtype)
+            out = _core._cast(out, dtype)
     return out.clone() if copy and out is t else out
 
 

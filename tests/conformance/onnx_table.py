@@ -33,6 +33,15 @@ def fold(op: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, a: functools.reduce(op, x)
 
 
+def extremum(op: Callable[..., Any]) -> Callable[..., Any]:
+    def run(x: list[Any], a: Attributes) -> Any:
+        if x[0].numel() == 0:
+            raise Unmapped("extremum of nothing, which vkml refuses")
+        return reduction(op)(x, a)
+
+    return run
+
+
 def reduction(op: Callable[..., Any], before: Any = None, after: Any = None) -> Callable[..., Any]:
     def run(x: list[Any], a: Attributes) -> Any:
         axes = ints(x[1]) if len(x) > 1 else []
@@ -211,9 +220,9 @@ TABLE: dict[str, Callable[[list[Any], Attributes], Any]] = {
     "ReduceL1": reduction(vk("sum"), before=vk("abs")),
     "ReduceL2": reduction(vk("sum"), before=square, after=vk("sqrt")),
     "ReduceLogSum": reduction(vk("sum"), after=vk("log")),
-    "ReduceMax": reduction(vk("amax")),
+    "ReduceMax": extremum(vk("amax")),
     "ReduceMean": reduction(vk("mean")),
-    "ReduceMin": reduction(vk("amin")),
+    "ReduceMin": extremum(vk("amin")),
     "ReduceProd": reduction(vk("prod")),
     "ReduceSum": reduction(vk("sum")),
     "ReduceSumSquare": reduction(vk("sum"), before=square),

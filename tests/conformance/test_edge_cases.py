@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import assert_close, bits, dtype_name, is_float, tensor, to_numpy
-from not_yet import NOT_YET, assert_list_is_current, skip_if_not_yet
+from not_yet import NEEDS, NOT_YET, assert_list_is_current, skip_if_not_yet
 
 import vkml
 
@@ -65,7 +65,8 @@ def test_edge_case(case: dict[str, Any], device: str) -> None:
 
 def names_used(case: dict[str, Any]) -> set[str]:
     texts = [case.get("expr", ""), *case.get("setup", []), *(m["expr"] for m in case.get("more", []))]
-    return set(re.findall(r"\bV\.((?:nn\.|optim\.)?\w+)", " ".join(texts))) | ({case["op"]} if "op" in case else set())
+    names = set(re.findall(r"\bV\.((?:nn\.|optim\.)?\w+)", " ".join(texts))) | ({case["op"]} if "op" in case else set())
+    return names | {NEEDS[name] for name in names if name in NEEDS}
 
 
 def run_case(case: dict[str, Any], device: str) -> None:
@@ -90,6 +91,7 @@ def run_case(case: dict[str, Any], device: str) -> None:
         check_gradients(case, y, leaves, device)
     for more in case.get("more", []):
         check_keys(more, MORE_KEYS)
+        more = {k: case[k] for k in ("rtol", "atol") if k in case} | more  # one case relies on it
         if "expected_error" in more:
             expect_error(lambda text=more["expr"]: eval(text, scope), more["expected_error"])
         else:

@@ -69,7 +69,7 @@ def chosen(call) -> str:
     vkml.record_decisions(16)
     call()
     vkml.stop_recording_decisions()
-    return [d for d in vkml.decisions() if d.site == "matmul.kernel"][-1].chose
+    return [d for d in vkml.decisions() if d["site"] == "matmul.kernel"][-1]["chose"]
 
 
 SHAPES = [
@@ -113,6 +113,64 @@ def test_pipelines(vulkan: str, pipeline: str, dtype: str, size: tuple[int, int,
             x = tensor(a.swapaxes(1, 2), dtype, vulkan).transpose(1, 2) if flip_a else tensor(a, dtype, vulkan)
             y = tensor(b.swapaxes(1, 2), dtype, vulkan).transpose(1, 2) if flip_b else tensor(b, dtype, vulkan)
             assert_within(to_numpy(x @ y), a @ b, allowed(dtype, a, b), f"{pipeline} {size} {flip_a} {flip_b}")
+
+
+@pytest.mark.parametrize("name", ["gemm_large", "gemm_medium"])
+@pytest.mark.parametrize("size", [(128, 16, 256), (130, 1040, 260)], ids=str)
+def test_large_tiles(vulkan: str, name: str, size: tuple[int, int, int]) -> None:
+    """Edges, operands packed along either axis, sums longer than one chain, and a bias."""
+    m, k, n = size
+    a, b = rounded(draw(m, k), "float32"), rounded(draw(k, n, seed=1), "float32")
+    bias = rounded(draw(n, seed=2), "float32")
+    _core._force_gemm(name)
+    try:
+        for flip_a in (False, True):
+            for flip_b in (False, True):
+                x = tensor(a.T, device=vulkan).transpose(0, 1) if flip_a else tensor(a, device=vulkan)
+                y = tensor(b.T, device=vulkan).transpose(0, 1) if flip_b else tensor(b, device=vulkan)
+                if (flip_a and m % 4) or (flip_b and k % 4):
+                    continue
+                assert chosen(lambda x=x, y=y: x @ y) == name
+                assert_within(to_numpy(x @ y), a @ b, allowed("float32", a, b), f"{flip_a} {flip_b}")
+                got = vkml.linear(x, y.transpose(0, 1), tensor(bias, device=vulkan))
+                assert_within(to_numpy(got), a @ b + bias, allowed("float32", a, b) + 2.0**-23 * np.abs(a @ b + bias))
+    finally:
+        _core._force_gemm("")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("size", [(128, 32, 128), (130, 160, 200)], ids=str)
+def test_cooperative_matrices(vulkan: str, dtype: str, size: tuple[int, int, int]) -> None:
+    """On devices that list them; elsewhere the log must say that this is why the kernel did not run."""
+    m, k, n = size
+    a, b = rounded(draw(m, k), dtype), rounded(draw(k, n, seed=1), dtype)
+    bias = rounded(draw(n, seed=2), dtype)
+    vkml.record_decisions(4)
+    try:
+        _core._force_gemm("gemm_coopmat")
+        for flip_b in (False, True):
+            y = tensor(b.T, dtype, vulkan).transpose(0, 1) if flip_b else tensor(b, dtype, vulkan)
+            x = tensor(a, dtype, vulkan)
+            assert_within(to_numpy(x @ y), a @ b, allowed(dtype, a, b))
+            got = vkml.linear(x, y.transpose(0, 1), tensor(bias, dtype, vulkan))
+            own = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+            assert_within(to_numpy(got), a @ b + bias, allowed(dtype, a, b) + own * np.abs(a @ b + bias))
+        entry = vkml.decisions()[-1]
+    finally:
+        vkml.stop_recording_decisions()
+        _core._force_gemm("")
+    listed = vkml.device_info(vulkan)["cooperative_matrices"] != "none"
+    assert entry["chose"] == "gemm_coopmat" if listed else "lists no 16x16x16 cooperative" in entry["because"]
+
+
+def test_large_tiles_in_a_batch(vulkan: str) -> None:
+    a, b = rounded(draw(3, 70, 32), "float32"), rounded(draw(3, 32, 132, seed=1), "float32")
+    _core._force_gemm("gemm_medium")
+    try:
+        got = tensor(a, device=vulkan) @ tensor(b, device=vulkan)
+    finally:
+        _core._force_gemm("")
+    assert_within(to_numpy(got), a @ b, allowed("float32", a, b))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -262,7 +320,7 @@ def test_broadcast_operand_is_not_copied(device: str) -> None:
     out = a @ b.expand(8, 64, 64)
     vkml.synchronize()
     after = vkml.memory_stats(device)
-    assert after.peak_in_use_bytes - before.in_use_bytes <= 8 * 64 * 64 * 4 + 4096
+    assert after["peak_in_use_bytes"] - before["in_use_bytes"] <= 8 * 64 * 64 * 4 + 4096
     assert out.shape == (8, 64, 64)
 
 
@@ -290,9 +348,9 @@ def test_decision_log_has_reasons(vulkan: str) -> None:
         vkml.record_decisions(4)
         _ = x @ y
         vkml.stop_recording_decisions()
-        entry = [d for d in vkml.decisions() if d.site == "matmul.kernel"][-1]
-        assert entry.op == "matmul" and entry.because
-        names.append(entry.chose)
+        entry = [d for d in vkml.decisions() if d["site"] == "matmul.kernel"][-1]
+        assert entry["op"] == "matmul" and entry["because"]
+        names.append(entry["chose"])
     assert names == ["gemm_reg", "gemv", "gemm_split_k_reduce"]
 
 

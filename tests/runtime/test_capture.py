@@ -16,7 +16,7 @@ def test_replay_reads_what_the_inputs_hold_then(device: str) -> None:
     def step() -> None:
         out.assign_(vkml.exp(x * 0.5) + x)
 
-    capture = vkml.capture(step)
+    capture = vkml.capture(step, device)
     assert_close(out, np.exp(np.arange(4) * 0.5) + np.arange(4), rtol=1e-6)
     for k in (1.0, -2.0):
         x.assign_(tensor(np.full(4, k), "float32", device))
@@ -45,7 +45,7 @@ def test_captured_training_step_equals_the_eager_one(device: str) -> None:
     for _ in range(12):
         step(*eager)
     replayed = fresh()
-    capture = vkml.capture(lambda: step(*replayed))
+    capture = vkml.capture(lambda: step(*replayed), device)
     for _ in range(11):
         capture.replay()
     assert_close(replayed[0].detach(), eager[0].detach())
@@ -55,7 +55,7 @@ def test_captured_training_step_equals_the_eager_one(device: str) -> None:
 def test_captured_memory_survives_other_work(device: str) -> None:
     x = tensor(np.ones(1000), "float32", device)
     out = vkml.zeros((1000,), device=device)
-    capture = vkml.capture(lambda: out.assign_((x * 3.0 + 1.0) * 2.0))
+    capture = vkml.capture(lambda: out.assign_((x * 3.0 + 1.0) * 2.0), device)
     for _ in range(30):
         noise = vkml.full((1000,), 9.0, device=device) * 2.0
     capture.replay()
@@ -66,7 +66,7 @@ def test_captured_memory_survives_other_work(device: str) -> None:
 def test_reading_inside_is_refused_and_leaves_the_stream_usable(device: str) -> None:
     x = vkml.ones((3,), device=device)
     with pytest.raises(vkml.Error, match="capture"):
-        vkml.capture(lambda: (x + 1.0).numpy())
+        vkml.capture(lambda: (x + 1.0).numpy(), device)
     with pytest.raises(ZeroDivisionError):
-        vkml.capture(lambda: 1 / 0)
+        vkml.capture(lambda: 1 / 0, device)
     assert_close(x + 1.0, np.full(3, 2.0))

@@ -205,7 +205,7 @@ def test_pipeline_cache_folder(vulkan: str, tmp_path: Path) -> None:
     run_python(code, env)
     files = [f for f in folder.rglob("*") if f.is_file()]
     assert files, "nothing was written"
-    assert sum(f.stat().st_size for f in files) > 100
+    assert all(f.stat().st_size >= 32 for f in files), "not even Vulkan's own header"
     run_python(code, env)
     for f in files:
         f.write_bytes(b"\xff" + f.read_bytes()[1:50])

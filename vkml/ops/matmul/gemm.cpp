@@ -4,7 +4,9 @@
 
 #include "vkml/ops/matmul/gemm.spv.h"
 #include "vkml/ops/matmul/gemm_choice.h"
+#include "vkml/ops/matmul/gemm_coopmat.spv.h"
 #include "vkml/ops/matmul/gemm_kernel.h"
+#include "vkml/ops/matmul/gemm_large.spv.h"
 #include "vkml/ops/matmul/gemv.spv.h"
 #include "vkml/ops/matmul/split_k.spv.h"
 #include "vkml/ops/matmul/split_k_args.h"
@@ -23,6 +25,9 @@ constexpr Kernel kernels[][2] = {
     {{"gemm_reg", spv::gemm_reg}, {"gemm_reg", spv::gemm_reg_exact}},  // split K: reg, then reduce
     {{"gemm_reg", spv::gemm_reg}, {"gemm_reg", spv::gemm_reg_exact}},
     {{"gemm_naive", spv::gemm_naive}, {"gemm_naive", spv::gemm_naive_exact}},
+    {{"gemm_large", spv::gemm_large}, {}},
+    {{"gemm_large", spv::gemm_medium}, {}},
+    {{"gemm_coopmat", spv::gemm_coopmat}, {}},
 };
 constexpr Kernel gemv_vector_kernel{"gemv_vector", spv::gemv_vector};
 constexpr Kernel reduce_kernel{"gemm_split_k_reduce", spv::gemm_split_k_reduce};
@@ -48,8 +53,11 @@ void fold_batch(Product& p, const Shape& shape) {
     const Collapsed merged = collapse(shape, steps);
     p.batch = merged.shape, p.a_batch = merged.strides[0], p.b_batch = merged.strides[1];
     // Rows that continue from one matrix to the next make one taller matrix.
-    while (!p.batch.empty() && p.b_batch.back() == 0 &&
-           (p.problem.m == 1 || p.a_batch.back() == p.a_row * p.problem.m || p.batch.back() == 1)) {
+    const auto continues = [&] {
+        return p.batch.back() == 1 ||
+               (p.b_batch.back() == 0 && (p.problem.m == 1 || p.a_batch.back() == p.a_row * p.problem.m));
+    };
+    while (!p.batch.empty() && continues()) {
         if (p.problem.m == 1 && p.batch.back() > 1) p.a_row = p.a_batch.back();
         p.problem.m *= p.batch.back();
         const int last = p.batch.size() - 1;
@@ -101,12 +109,24 @@ void for_outer_axes(const Product& p, const Body& body) {
     }
 }
 
-bool aligned_for_vectors(const Product& p, const GemmArgs& args) {
+/// Every address that a vector of 16 bytes along the packed axis can start at is a multiple of 16.
+bool is_aligned(const Product& p) {
     const std::int64_t per = 16 / static_cast<std::int64_t>(itemsize(p.problem.dtype));
-    if (args.a % 16 || args.b % 16) return false;
-    for (const std::int64_t stride : {args.a_row, args.b_col, args.a_outer, args.a_inner, args.b_outer, args.b_inner})
-        if (stride % per) return false;
-    return p.problem.k_packed && !is_integer(p.problem.dtype) && p.problem.dtype != DType::f64;
+    const auto packed = [&](std::int64_t row, std::int64_t col) { return (row == 1 && col % per == 0) || (col == 1 && row % per == 0); };
+    if (p.a.address() % 16 || p.b.address() % 16) return false;
+    if (!packed(p.problem.m == 1 ? 0 : p.a_row, p.a_col) || !packed(p.b_row, p.problem.n == 1 ? 0 : p.b_col)) return false;
+    for (const Strides* batch : {&p.a_batch, &p.b_batch})
+        for (const std::int64_t stride : *batch)
+            if (stride % per) return false;
+    return true;
+}
+
+/// Rows of `a` and columns of `b` can be read along K in vectors.
+bool vectors_along_k(const Product& p) {
+    const DType d = p.problem.dtype;
+    if (d != DType::f32 && d != DType::f16 && d != DType::bf16) return false;
+    const std::int64_t per = 16 / static_cast<std::int64_t>(itemsize(d));
+    return p.problem.aligned && p.problem.k_packed && (p.problem.m == 1 || p.a_row % per == 0) && (p.problem.n == 1 || p.b_col % per == 0);
 }
 
 std::uint64_t groups(Pipeline pipeline, const GemmArgs& args) {
@@ -115,6 +135,9 @@ std::uint64_t groups(Pipeline pipeline, const GemmArgs& args) {
         case Pipeline::gemv: return batch * m * n;
         case Pipeline::tiled:
         case Pipeline::db: return batch * ceil_div(m, 16) * ceil_div(n, 16);
+        case Pipeline::coopmat: return batch * ceil_div(m, 128) * ceil_div(n, 128);
+        case Pipeline::large: return batch * ceil_div(m, 128) * ceil_div(n, 256);
+        case Pipeline::medium: return batch * ceil_div(m, 64) * ceil_div(n, 128);
         case Pipeline::naive: return ceil_div(batch * m * n, 128);
         default: return batch * ceil_div(m, 32) * ceil_div(n, 32);
     }
@@ -161,7 +184,7 @@ void launch_gpu(Stream& on, const Product& p) {
         if (choice.pipeline == Pipeline::split_k) return launch_split(on, p, args, choice, kernel);
         const std::uint64_t count = groups(choice.pipeline, args);
         check<Error>(count < 0x80000000u, p.op, ": expected fewer than 2^31 workgroups, got ", count);
-        const bool vector = choice.pipeline == Pipeline::gemv && !exact && aligned_for_vectors(p, args);
+        const bool vector = choice.pipeline == Pipeline::gemv && !exact && vectors_along_k(p);
         const Spec spec = choice.pipeline == Pipeline::gemv ? Spec{} : gemm_spec(args, false);
         on.launch(vector ? gemv_vector_kernel : kernel, p.problem.dtype, spec, linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});
     });
@@ -192,6 +215,7 @@ Tensor gemm(std::string_view op, const Tensor& a, const Tensor& b, const Tensor&
     p.c = empty(shape, a.dtype(), a.device());
     if (p.c.numel() == 0) return p.c;
     fold_batch(p, batch);
+    p.problem.aligned = is_aligned(p);
     p.problem.k_packed = p.problem.k <= 1 || (p.a_col == 1 && p.b_row == 1);
     for (const std::int64_t extent : {p.problem.m, p.problem.n, p.problem.k, p.problem.batch})
         check<Error>(extent < (std::int64_t{1} << 31), op, ": expected extents below 2^31, got ", extent);

@@ -57,7 +57,9 @@ struct Named {
     Pipeline pipeline;
 };
 constexpr Named kNames[] = {{"gemv", Pipeline::gemv}, {"gemm_naive", Pipeline::naive}, {"gemm_tiled", Pipeline::tiled},
-                            {"gemm_db", Pipeline::db}, {"gemm_reg", Pipeline::reg},    {"gemm_split_k_reduce", Pipeline::split_k}};
+                            {"gemm_db", Pipeline::db}, {"gemm_reg", Pipeline::reg},    {"gemm_split_k_reduce", Pipeline::split_k},
+                            {"gemm_large", Pipeline::large}, {"gemm_medium", Pipeline::medium},
+                            {"gemm_coopmat", Pipeline::coopmat}};
 
 std::atomic<int> forced_index{-1};
 
@@ -103,6 +105,55 @@ const char* refuses_named(const GemmProblem& p, const Limits& limits) {
 
 const char* refuses_forced_naive(const GemmProblem&, const Limits&) {
     return wanted() == static_cast<int>(Pipeline::naive) ? nullptr : "not asked for by name";
+}
+
+/// The vectorised f32 tiles; `fill` is the share of the device's units that the tiles must occupy.
+const char* refuses_vectorised(const GemmProblem& p, const Limits& limits, Pipeline self, std::int64_t tile_m, std::int64_t tile_n,
+                               double fill) {
+    if (wanted() >= 0 && wanted() != static_cast<int>(self)) return "another kernel is asked for by name";
+    if (p.dtype != DType::f32) return "the large tiles are for f32";
+    if (p.precision == Precision::exact) return "the large tiles do not keep the order of exact";
+    if (!p.aligned || p.n % 4 || p.k % 16 || p.k == 0) return "an operand is not aligned to 16 bytes, N not a multiple of 4, or K not of 16";
+    if (p.m < tile_m || p.n < tile_n) return "the output is smaller than a large tile";
+    const std::uint64_t shared = static_cast<std::uint64_t>(16 * (tile_m + 4 + tile_n) * 4);
+    if (limits.shared_memory < shared) return "too little shared memory for a large tile";
+    if (limits.max_workgroup_invocations < (self == Pipeline::large ? 256u : 128u)) return "too few invocations for a large tile";
+    if (wanted() == static_cast<int>(self)) return nullptr;
+    const double units = limits.compute_units ? limits.compute_units : kAssumedUnits;
+    const double count = static_cast<double>(ceil_div(static_cast<std::uint64_t>(p.m), static_cast<std::uint64_t>(tile_m)) *
+                                             ceil_div(static_cast<std::uint64_t>(p.n), static_cast<std::uint64_t>(tile_n)));
+    return count < fill * units ? "too few large tiles to fill the device" : nullptr;
+}
+
+const char* refuses_large(const GemmProblem& p, const Limits& limits) {
+    return refuses_vectorised(p, limits, Pipeline::large, 128, 256, 0.75);
+}
+
+const char* refuses_medium(const GemmProblem& p, const Limits& limits) {
+    return refuses_vectorised(p, limits, Pipeline::medium, 64, 128, 0.125);
+}
+
+const char* refuses_coopmat(const GemmProblem& p, const Limits& limits) {
+    if (wanted() >= 0 && wanted() != static_cast<int>(Pipeline::coopmat)) return "another kernel is asked for by name";
+    if (p.dtype != DType::f16 && p.dtype != DType::bf16) return "cooperative matrices are for f16 and bf16";
+    if (p.precision == Precision::exact) return "cooperative matrices do not keep the order of exact";
+    const auto fits = [&](const Limits::CooperativeMatrix& c) {
+        return c.m == 16 && c.n == 16 && c.k == 16 && c.operand == p.dtype && c.accumulator == DType::f32;
+    };
+    if (std::none_of(limits.cooperative_matrices.begin(), limits.cooperative_matrices.end(), fits))
+        return "the device lists no 16x16x16 cooperative matrices of this dtype with f32 sums";
+    if (limits.min_subgroup_size != 32 || limits.max_subgroup_size != 32) return "the kernel is written for subgroups of 32";
+    if (limits.shared_memory < 20480) return "too little shared memory for a 128x128 tile";
+    if (!p.aligned || p.n % 8 || p.k % 32 || p.k == 0) return "an operand is not aligned to 16 bytes, N not a multiple of 8, or K not of 32";
+    if (p.m < 128 || p.n < 128) return "the output is smaller than a 128x128 tile";
+    return nullptr;
+}
+
+/// A vector of outputs that gemv does not read well, and too few terms to share: tiles would be 31 parts of 32 empty.
+const char* refuses_thin(const GemmProblem& p, const Limits&) {
+    if (wanted() >= 0) return "another kernel is asked for by name";
+    if (p.m != 1 && p.n != 1) return "neither M nor N is 1";
+    return p.k > 256 ? "K is long enough for tiles" : nullptr;
 }
 
 const char* refuses_reg(const GemmProblem& p, const Limits& limits) {
@@ -153,7 +204,11 @@ constexpr Row kTable[] = {
     {{"gemm_naive", Pipeline::naive}, refuses_forced_naive},
     {{"gemm_tiled", Pipeline::tiled}, refuses_named<Pipeline::tiled>},
     {{"gemm_db", Pipeline::db}, refuses_named<Pipeline::db>},
+    {{"gemm_naive", Pipeline::naive}, refuses_thin},
+    {{"gemm_coopmat", Pipeline::coopmat}, refuses_coopmat},
+    {{"gemm_large", Pipeline::large}, refuses_large},
     {{"gemm_split_k_reduce", Pipeline::split_k}, refuses_split},
+    {{"gemm_medium", Pipeline::medium}, refuses_medium},
     {{"gemm_reg", Pipeline::reg}, refuses_reg},
     {{"gemm_tiled", Pipeline::tiled}, refuses_tiled},
     {{"gemm_naive", Pipeline::naive}, never<GemmProblem>},

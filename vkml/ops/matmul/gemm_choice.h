@@ -8,7 +8,7 @@
 /// Which pipeline a product takes on a GPU: operators.md's rules as a table, the first row that fits wins.
 namespace vkml {
 
-enum class Pipeline : std::uint8_t { gemv, tiled, db, split_k, reg, naive };
+enum class Pipeline : std::uint8_t { gemv, tiled, db, split_k, reg, naive, large, medium, coopmat };
 
 /// What the choice may look at: one matrix of the batch, so that a batch gives the bits of its members.
 struct GemmProblem {
@@ -16,6 +16,7 @@ struct GemmProblem {
     DType dtype = DType::f32;
     Precision precision = Precision::highest;
     bool k_packed = false;  // both operands have unit stride along k
+    bool aligned = false;   // both are packed along one axis, and everything else is a multiple of 16 bytes
 };
 
 struct Choice {

@@ -240,7 +240,9 @@ double sum_terms(const V* in, std::int64_t n, V fill, const Term& term) {
             s3 = hn::Add(s3, term(hn::LoadU(d, in + i + 3 * lanes), i + 3 * lanes));
         }
         each_vector(in + i, end - i, fill, [&](auto v, std::int64_t k) { s0 = hn::Add(s0, term(v, i + k)); });
-        total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)))));
+        HWY_ALIGN V sums[hn::MaxLanes(d)];
+        hn::Store(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), d, sums);
+        for (std::int64_t k = 0; k < lanes; k++) total += static_cast<double>(sums[k]);
     }
     return total;
 }

@@ -1,0 +1,66 @@
+"""Wrong arguments raise vkML's own classes and texts, and the classes are the builtins a user would catch."""
+
+import pytest
+
+import vkml
+
+BUILTINS = {
+    "ShapeError": ValueError,
+    "DTypeError": TypeError,
+    "IndexError_": IndexError,
+    "DeviceError": RuntimeError,
+    "NotImplementedError_": NotImplementedError,
+    "OutOfMemoryError": MemoryError,
+}
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_classes(name):
+    error = getattr(vkml, name)
+    assert issubclass(error, vkml.Error) and issubclass(error, BUILTINS[name]) and issubclass(vkml.Error, RuntimeError)
+    assert error.__module__ == "vkml" and error.__doc__
+
+
+CASES = {
+    "dtype": (lambda: vkml.zeros(2, dtype="flot"), vkml.DTypeError, "dtype: expected one of float32, .*, got 'flot'"),
+    "dtype of another kind": (lambda: vkml.full((2,), 1, dtype=3), vkml.DTypeError, "dtype: expected one of .*, got 3"),
+    "device": (lambda: vkml.zeros(2, device="gpu"), vkml.DeviceError, 'device: expected "cpu", "vulkan" or "vulkan:N", got'),
+    "device of another kind": (lambda: vkml.memory_stats(3.5), vkml.DeviceError, "device: expected .*, got 3.5"),
+    "device that is missing": (lambda: vkml.zeros(2, device="vulkan:63"), vkml.DeviceError, "vulkan: expected .*, got 63"),
+    "shape": (lambda: vkml.zeros("ab"), vkml.ShapeError, "shape: expected an int or a sequence of ints, got 'ab'"),
+    "shape of floats": (lambda: vkml.full([2.5], 1), vkml.ShapeError, r"shape: expected .* ints, got \[2.5\]"),
+    "shape of none": (lambda: vkml._core._empty(None, "float32", "cpu"), (vkml.ShapeError, TypeError), ""),
+    "rank": (lambda: vkml.zeros([1] * 9), vkml.ShapeError, "shape: expected rank <= 8, got rank 9"),
+    "extent": (lambda: vkml.zeros(-1), vkml.ShapeError, r"empty: expected extents >= 0, got \(-1,\)"),
+    "huge": (lambda: vkml.empty(2**62, 4), vkml.ShapeError, ""),
+    "memory": (lambda: vkml.empty(2**55), vkml.OutOfMemoryError, "allocat"),
+    "axis": (lambda: vkml.zeros(2).transpose(0, 3), vkml.IndexError_, "transpose: expected .*got 3"),
+    "undefined": (lambda: vkml.Tensor().shape, vkml.Error, "expected a defined tensor, got an undefined one"),
+    "default dtype": (lambda: vkml.set_default_dtype("int8"), vkml.DTypeError, "set_default_dtype: expected a floating-point dtype"),
+    "log level": (lambda: vkml.set_log_level("loud"), vkml.ShapeError, "set_log_level: expected one of TRACE"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_texts(name):
+    call, error, text = CASES[name]
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_a_refused_argument_leaks_nothing():
+    import gc
+    import sys
+
+    class Odd:
+        pass
+
+    odd = Odd()
+    before = sys.getrefcount(odd)
+    for _ in range(100):
+        with pytest.raises(vkml.DeviceError):
+            vkml.zeros(1, device=odd)
+        with pytest.raises(vkml.DTypeError):
+            vkml.zeros(1, dtype=odd)
+    gc.collect()
+    assert sys.getrefcount(odd) == before

@@ -1,0 +1,127 @@
+"""The public names, and that each of them says what it is."""
+
+import doctest
+import inspect
+import re
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import vkml
+
+# All but the operators, which join by themselves (the functions of vkml._core). A name that goes missing breaks programs.
+PINNED = """
+    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ LogLevel NotImplementedError_ OutOfMemoryError
+    Reduction ShapeError Tensor __version__ as_tensor asarray assign autograd backward bfloat16 bool_ capture configuration cpu data decisions
+    decisions_published device device_info devices dispatch_count dtype eager_mode empty empty_cache empty_like enable_grad finfo float16
+    float32 float64 from_dlpack from_numpy full full_like get_default_device get_default_dtype grad has_vulkan iinfo int16 int32 int64 int8
+    is_eager is_grad_enabled load load_module log_level manual_seed memory_stats nn no_grad ones ones_like optim profiler realize
+    record_decisions reset_peak_memory save save_module set_default_device set_default_dtype set_eager set_grad_enabled set_log_level
+    stop_recording_decisions synchronize tensor uint8 zeros zeros_like
+""".split()
+NN = """
+    AvgPool2d BCEWithLogitsLoss BatchNorm2d Conv1d Conv2d ConvTranspose2d CrossEntropyLoss Dropout Embedding Flatten GELU GroupNorm HuberLoss
+    Identity KLDivLoss LayerNorm LeakyReLU Linear LogSoftmax MSELoss MaxPool2d Module ModuleDict ModuleList MultiheadAttention Parameter
+    PositionalEncoding RMSNorm ReLU Sequential SiLU Sigmoid Softmax Tanh TransformerEncoderLayer binary_cross_entropy_with_logits cross_entropy
+    functional huber_loss init kl_div mse_loss scaled_dot_product_attention utils
+""".split()
+OPTIM = "SGD Adam AdamW Lion Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_ lr_scheduler".split()
+DATA = "ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset split".split()
+
+
+def test_all_is_pinned():
+    operators = set(vkml.__all__) - set(PINNED)
+    assert set(PINNED) <= set(vkml.__all__)
+    odd = [n for n in operators if not (callable(getattr(vkml._core, n, None)) and not isinstance(getattr(vkml._core, n), type))]
+    assert odd == []
+    assert [n for n in vkml.__all__ if not hasattr(vkml, n)] == []
+    assert sorted(vkml.__all__) == vkml.__all__ and not any(n.startswith("_") for n in vkml.__all__ if n != "__version__")
+
+
+@pytest.mark.parametrize(("module", "names"), [("nn", NN), ("optim", OPTIM), ("data", DATA)])
+def test_sub_modules_are_pinned(module, names):
+    assert sorted(getattr(vkml, module).__all__) == sorted(names)
+    assert all(hasattr(getattr(vkml, module), n) for n in names)
+
+
+class Numbers(doctest.OutputChecker):
+    """Floats agree within 4 units in the last place of float32; everything else to the letter."""
+
+    number = re.compile(r"-?\d+\.\d*(?:e[-+]?\d+)?")
+
+    def check_output(self, want, got, optionflags):
+        if super().check_output(want, got, optionflags):
+            return True
+        texts = [re.sub(r"\s+", " ", self.number.sub("#", text)).replace("# ", "#").replace("[ ", "[").strip() for text in (want, got)]
+        values = [[float(x) for x in self.number.findall(text)] for text in (want, got)]
+        return texts[0] == texts[1] and np.allclose(*values, rtol=4 * 2.0**-23, atol=0)
+
+
+def documented():
+    for module in (vkml, vkml.nn, vkml.optim, vkml.data, vkml.autograd, vkml.profiler, vkml.io, vkml.nn.init, vkml.nn.utils, vkml.optim.lr_scheduler):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, (type, types.FunctionType)) or type(value).__name__ == "nb_func":
+                yield f"{module.__name__}.{name}", value
+
+
+@pytest.mark.parametrize(("name", "value"), [pytest.param(n, v, id=n) for n, v in documented() if inspect.getdoc(v)])
+def test_examples(name, value):
+    """The examples in docstrings print what they say."""
+    for found in doctest.DocTestFinder(recurse=False).find(value, name, globs={"vkml": vkml, "np": np}) or [
+        doctest.DocTestParser().get_doctest(value.__doc__ or "", {"vkml": vkml, "np": np}, name, None, 0)
+    ]:
+        out = []
+        doctest.DocTestRunner(Numbers(), optionflags=doctest.NORMALIZE_WHITESPACE).run(found, out=out.append)
+        assert not out, "".join(out)
+
+
+@pytest.mark.parametrize("name", [n for n in PINNED if n not in ("__version__", "has_vulkan", "cpu")])
+def test_every_pinned_name_is_documented(name):
+    value = getattr(vkml, name)
+    if isinstance(value, (type, types.FunctionType, types.ModuleType)) or type(value).__name__ == "nb_func":
+        assert value.__doc__ and value.__doc__.strip(), f"vkml.{name} has no docstring"
+
+
+def python(code, **env):
+    import os
+
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **env})
+
+
+def test_import_prints_nothing_and_opens_no_device():
+    done = python("import vkml")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_without_a_vulkan_driver():
+    code = """
+import vkml
+assert not vkml.has_vulkan
+records = vkml.devices()
+assert [str(r.device) for r in records if r.usable] == ["cpu"], records
+assert any(not r.usable and r.why for r in records), records
+assert vkml.ones(2).tolist() == [1, 1]
+try:
+    vkml.ones(2, device="vulkan")
+except vkml.DeviceError as error:
+    print(error)
+"""
+    done = python(code, VK_ICD_FILENAMES="/nonexistent.json", VK_DRIVER_FILES="/nonexistent.json")
+    assert done.returncode == 0, done.stderr
+    assert "Vulkan" in done.stdout
+
+
+def test_module_report():
+    import json
+
+    done = subprocess.run([sys.executable, "-m", "vkml", "--json"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["version"] == vkml.__version__ and all(e["self_test"] == "ok" for e in found["devices"] if e["usable"])
+    assert {"VKML_DEVICE", "VKML_LOG"} <= {s["name"] for s in found["configuration"]}
+    text = subprocess.run([sys.executable, "-m", "vkml"], capture_output=True, text=True, timeout=300).stdout
+    assert "cpu:" in text and "self-test ok" in text
