@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
@@ -43,16 +44,10 @@ def round_once(value: float | int, target: str) -> float:
     if value == 0:
         return float(value)
     exponent = max(math.frexp(float(abs(value)))[1] - digits, least)
-    scaled = abs(value) * 2**-exponent if exponent < 0 else None
-    if scaled is None:
-        whole, rest = divmod(int(abs(value)), 2**exponent) if float(value).is_integer() else (0, 0)
-        half = 2**exponent // 2 if exponent else 0
-        whole += rest > half or (exponent > 0 and rest == half and whole % 2 == 1)
-    else:
-        whole = round(scaled)  # Python rounds ties to even
-    result = float(whole) * 2.0**exponent
-    largest = 65504.0 if target == "float16" else 3.3895313892515355e38
-    return math.copysign(INF if result > largest else result, value)
+    whole = round(Fraction(abs(value)) / Fraction(2) ** exponent)  # Python rounds ties to even
+    result = Fraction(whole) * Fraction(2) ** exponent
+    largest = Fraction(65504 if target == "float16" else 3.3895313892515355e38)
+    return math.copysign(INF if result > largest else float(result), value)
 
 
 def samples(dtype: str, rng: np.random.Generator) -> np.ndarray:

@@ -118,14 +118,17 @@ TestBitwiseOr = op_cases("bitwise_or", np.bitwise_or, torch="bitwise_or", dtypes
 TestBitwiseXor = op_cases("bitwise_xor", np.bitwise_xor, torch="bitwise_xor", dtypes=(*INTEGERS, "bool"), shapes=BROADCAST)
 
 
-def f32_scaled_add(a: np.ndarray, b: np.ndarray, alpha: float, beta: float) -> np.ndarray:
-    x, y = a.astype(np.float32), b.astype(np.float32)
-    return (x * np.float32(alpha) + y * np.float32(beta)).astype(np.float64)
-
-
 TestScaledAdd = op_cases(
-    "scaled_add", f32_scaled_add, dtypes=("float32", "float16", "bfloat16"), shapes=BROADCAST, alpha=[0.3, -2.0], beta=1.7, same_bits=True, second=True,
+    "scaled_add", lambda a, b, alpha, beta: a * alpha + b * beta, dtypes=FLOATS, shapes=BROADCAST, alpha=[0.25, -2.0], beta=1.5,
+    tolerance=Tolerance(bound=lambda eps, a, b, alpha, beta: eps * (np.abs(a * alpha) + np.abs(b * beta))), same_bits=True, second=True,
 )  # fmt: skip
+
+
+def test_scaled_add_has_the_bits_of_products_and_sum(device: str, rng: np.random.Generator) -> None:
+    a, b = rng.normal(size=(2, 4001)).astype(np.float32)
+    got = vkml.scaled_add(tensor(a, device=device), tensor(b, device=device), 0.3, 1.7).numpy()
+    np.testing.assert_array_equal(got, a * np.float32(0.3) + b * np.float32(1.7))
+
 
 # Comparisons and truths ----------------------------------------------------------------------------------------------
 
@@ -133,6 +136,25 @@ COMPARE = {
     "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
     "greater_equal": np.greater_equal, "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
 }  # fmt: skip
+
+
+def compared(name: str, other: str) -> type:
+    return op_cases(name, COMPARE[name], torch=other, dtypes=ALL, shapes=BROADCAST, result="bool", gradients=False)
+
+
+TestEqual = compared("equal", "eq")
+TestNotEqual = compared("not_equal", "ne")
+TestLess = compared("less", "lt")
+TestLessEqual = compared("less_equal", "le")
+TestGreater = compared("greater", "gt")
+TestGreaterEqual = compared("greater_equal", "ge")
+TestLogicalAnd = compared("logical_and", "logical_and")
+TestLogicalOr = compared("logical_or", "logical_or")
+TestLogicalXor = compared("logical_xor", "logical_xor")
+TestLogicalNot = op_cases("logical_not", np.logical_not, torch="logical_not", dtypes=ALL, result="bool", gradients=False)
+TestIsnan = op_cases("isnan", np.isnan, torch="isnan", dtypes=ALL, result="bool", gradients=False)
+TestIsinf = op_cases("isinf", np.isinf, torch="isinf", dtypes=ALL, result="bool", gradients=False)
+TestIsfinite = op_cases("isfinite", np.isfinite, torch="isfinite", dtypes=ALL, result="bool", gradients=False)
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -450,6 +472,12 @@ def test_in_place_changes_the_tensor_and_the_history_follows(device: str) -> Non
     assert x is alias
     x.sum().backward()
     np.testing.assert_array_equal(a.grad.numpy(), [7, 7, 7])
+    b = tensor([2.0, 3.0, 4.0], device=device, requires_grad=True)
+    y = b * 1
+    y *= b  # both gradients read values from before
+    y.log_()
+    y.sum().backward()
+    assert_within(to_numpy(b.grad), 2 / np.array([2.0, 3, 4]), 1e-6)
     e = tensor([1.0, 2.0], device=device, requires_grad=True)
     (e * 1).exp_().sum().backward()
     assert_within(to_numpy(e.grad), np.exp([1.0, 2.0]), 1e-6)
@@ -481,7 +509,7 @@ def test_in_place_on_a_saved_value_is_noticed(device: str) -> None:
     with pytest.raises(vkml.Error, match="modified in place"):
         y.sum().backward()
     z = a * 1
-    z *= z
+    z *= z  # the second operand is read again and lost
     with pytest.raises(vkml.Error, match="modified in place"):
         z.sum().backward()
 

@@ -80,6 +80,9 @@ TestClamp = op_cases(
     torch="clamp", shapes=SHAPES, tolerance=EXACT, min=[-1, None], max=[1, 2], domain=(-5, 5), same_bits=True,
 )  # fmt: skip
 
+TestClampMin = op_cases("clamp_min", lambda x, min: np.maximum(x, min), dtypes=(*FLOATS, *INTEGERS), torch=lambda torch, x, min: torch.clamp(x, min=min), min=1, domain=(-5, 5), same_bits=True)
+TestClampMax = op_cases("clamp_max", lambda x, max: np.minimum(x, max), dtypes=(*FLOATS, *INTEGERS), torch=lambda torch, x, max: torch.clamp(x, max=max), max=1, domain=(-5, 5), same_bits=True)
+
 
 def test_masked_fill(device: str, rng: np.random.Generator) -> None:
     x, mask = rng.normal(size=(4, 5)).astype(np.float32), rng.integers(0, 2, 5).astype(bool)

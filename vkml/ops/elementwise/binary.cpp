@@ -21,6 +21,12 @@ Tensor times_log(const Tensor& t, const Arg& a) {
     return mul(t, std::log(a.number().kind == Scalar::Kind::floating ? a.number().floating : static_cast<double>(a.number().integer)));
 }
 
+/// -g y / b. Three roundings to 16 bits would show where a broadcast sum cancels, so it is f32 until after the sum.
+Tensor div_slope(const Tensor& g, const Tensor& y, const Arg& b) {
+    const DType wide = itemsize(g.dtype()) == 2 ? DType::f32 : g.dtype();
+    return neg(mul(cast(g, wide), div(cast(y, wide), cast(b.tensor(), wide))));
+}
+
 /// d/db of b a^(b - 1), and d/da of a^b log a.
 Tensor pow_slope_by_exponent(const Arg& a, const Arg& b) {
     const Tensor less_one = sub(b, 1);
@@ -104,9 +110,9 @@ Tensor gradient(const Numbers& n, const Backward& back, Reads reads, Gradient f)
 Grads gradients(const Line& line, const Numbers& n, const Backward& back) {
     Grads out(2);
     if (back.needs(0))
-        if (const Tensor g = gradient(n, back, line.a_reads, line.gradient_a); g.defined()) out[0] = sum_to(g, n.a_shape);
+        if (const Tensor g = gradient(n, back, line.a_reads, line.gradient_a); g.defined()) out[0] = cast(sum_to(g, n.a_shape), back.grad().dtype());
     if (back.needs(1))
-        if (const Tensor g = gradient(n, back, line.b_reads, line.gradient_b); g.defined()) out[1] = sum_to(g, n.b_shape);
+        if (const Tensor g = gradient(n, back, line.b_reads, line.gradient_b); g.defined()) out[1] = cast(sum_to(g, n.b_shape), back.grad().dtype());
     return out;
 }
 
@@ -151,16 +157,20 @@ Tensor apply_binary(BinaryOp op, const Arg& left, const Arg& right, double p, do
     const bool tracked = is_floating(dtype) && tracks(inputs);
     unsigned reads = 0;
     if (tracked) reads = (wants_gradient(*in.a) ? line.a_reads : 0u) | (wants_gradient(*in.b) ? line.b_reads : 0u);
-    // An operand that is read again must keep the version it has before the write.
-    const bool direct = target && !(reads & Reads::ab) && target->dtype() == dtype && target->shape() == in.shape &&
-                        can_write_directly(*target, in.a, in.b);
+    const bool overwritten = target && target->dtype() == dtype && target->shape() == in.shape;
+    // What is read again of b must have the version it has before the write, so that the tape notices.
+    const bool saves_target = target && (reads & Reads::b) && in.b->defined() && in.b->storage() == target->storage();
+    const bool direct = overwritten && !saves_target && can_write_directly(*target, in.a, in.b);
+    // What is read again of an overwritten a is a copy.
+    const Tensor kept = target && (reads & Reads::a) ? copy_with_history(*in.a) : Tensor();
     Tensor out = direct ? *target : empty(in.shape, dtype, in.device);
     launch_elementwise(described(op, in, dtype, {p, q}, out));
     if (direct) wrote_in_place(out);
     if (!tracked) return out;
     const Numbers rest{!left.is_tensor(), !right.is_tensor(), in.number, in.a->defined() ? in.a->shape() : Shape(),
                        in.b->defined() ? in.b->shape() : Shape(), p, q};
-    attach(line.name, {&out, 1}, inputs, {.inputs = reads & Reads::ab, .outputs = reads & Reads::y ? 1u : 0u},
+    const TensorArg recorded[] = {kept.defined() ? kept : *in.a, *in.b};
+    attach(line.name, {&out, 1}, recorded, {.inputs = reads & Reads::ab, .outputs = reads & Reads::y ? 1u : 0u},
            [&line, rest](const Backward& back) { return gradients(line, rest, back); });
     return out;
 }

@@ -46,6 +46,8 @@ VKML_INTERNAL_BINARY(sigmoid_backward)
 
 /// The target as it was: same memory, and the history it has now. What the tape remembers of an in-place operator's input.
 Tensor alias_of(const Tensor& target);
+/// A copy of the values with the history of the tensor: what an in-place operator's gradient reads again.
+Tensor copy_with_history(const Tensor& x);
 /// Puts `result` into `target` with the tape following: what in-place operators end with when they could not write directly.
 const Tensor& write_back(std::string_view op, const Tensor& target, const Tensor& result);
 
@@ -53,7 +55,7 @@ const Tensor& write_back(std::string_view op, const Tensor& target, const Tensor
 template <class F>
 const Tensor& replace_in_place(std::string_view op, const Tensor& target, const F& f) {
     check_in_place(op, target);
-    return write_back(op, target, f(alias_of(target)));
+    return write_back(op, target, f(grad_enabled() && target.requires_grad() ? copy_with_history(target) : alias_of(target)));
 }
 
 }  // namespace vkml

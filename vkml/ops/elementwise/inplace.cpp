@@ -1,3 +1,4 @@
+#include "vkml/autograd/grad_mode.h"
 #include "vkml/autograd/node.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/elementwise/elementwise_internal.h"
@@ -43,6 +44,15 @@ Tensor alias_of(const Tensor& target) {
     Tensor alias = target.view(target.layout());
     if (target.autograd()) alias.set_autograd(target.autograd());
     return alias;
+}
+
+Tensor copy_with_history(const Tensor& x) {
+    Tensor copy = [&] {
+        NoGrad off;
+        return clone(x);
+    }();
+    if (x.autograd()) copy.set_autograd(x.autograd());
+    return copy;
 }
 
 const Tensor& write_back(std::string_view op, const Tensor& target, const Tensor& result) {

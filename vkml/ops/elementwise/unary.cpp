@@ -67,16 +67,17 @@ Tensor apply_unary(UnaryOp op, const Tensor& input, const Scalar& p, const Scala
     const Tensor cast_input = input.dtype() == dtype ? Tensor() : cast(input, dtype);
     const Tensor& from = cast_input.defined() ? cast_input : input;
     const TensorArg inputs[] = {from};
-    // An input that is read again must keep the version it has before the write.
-    const bool reads = line.keeps.inputs != 0 && tracks(inputs);
-    const bool direct = target && !reads && target->dtype() == dtype && target->shape() == input.shape() && can_write_directly(*target, &from, nullptr);
+    // What is read again of an overwritten input is a copy.
+    const bool copies = target && line.keeps.inputs != 0 && tracks(inputs);
+    const Tensor kept = copies ? copy_with_history(from) : from;
+    const bool direct = target && target->dtype() == dtype && target->shape() == input.shape() && can_write_directly(*target, &from, nullptr);
     Tensor out = direct ? *target : empty(input.shape(), dtype, input.device());
     const Tensor none;
     launch_elementwise({.kernel = unary_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = &from, .b = &none, .out = &out,
                         .p = value_bits(p, dtype), .q = value_bits(q, dtype)});
     if (direct) wrote_in_place(out);
     if (!is_floating(dtype)) return out;
-    return record(line.name, std::move(out), {from}, line.keeps, [&line, p, q](const Backward& b) -> Grads {
+    return record(line.name, std::move(out), {kept}, line.keeps, [&line, p, q](const Backward& b) -> Grads {
         return {line.gradient(line.keeps.inputs ? b.input(0) : Tensor(), line.keeps.outputs ? b.output() : Tensor(), b.grad(), p, q)};
     });
 }
