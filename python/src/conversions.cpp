@@ -23,7 +23,7 @@ Scalar element(const Tensor& t, const char* what) {
     check<Error>(t.numel() == 1, what, ": expected a tensor of one element, got shape ", t.shape());
     std::byte bytes[8];
     {
-        nb::gil_scoped_release release;
+        GilRelease release;
         to_host(t, bytes);
     }
     switch (t.dtype()) {
