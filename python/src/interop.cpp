@@ -4,6 +4,7 @@
 
 #include "module.h"
 #include "vkml/ops/copy/copy.h"
+#include "vkml/runtime/registry.h"
 
 namespace vkml::python {
 namespace {
@@ -25,6 +26,10 @@ nb::dlpack::dtype code_of(DType d) {
 
 Tensor on_host(const Tensor& t) {
     GilRelease release;
+    if (t.device().is_cpu() && t.numel() > 0) {  // a host read, at which the stream raises what it has to
+        std::byte unused;
+        stream_of(t).download(&unused, t.storage(), 0, 1);
+    }
     return to_device(t, Device{});
 }
 
