@@ -17,7 +17,10 @@ if [ -f "$deps" ]; then
     deps=$PWD/build/deps/gpu-deps
 fi
 export VKML_KERNEL_CACHE=$deps/kernels CMAKE_PREFIX_PATH=$deps LD_LIBRARY_PATH=$deps/lib:${LD_LIBRARY_PATH:-}
-export PYTHONPATH=$PWD/python:$PWD:${PYTHONPATH:-} VKML_REQUIRE_VULKAN=1 PYTHONUNBUFFERED=1
+if [ -d "$deps/wheels" ]; then
+    "${PYTHON:-python3}" -m pip install -q --no-index --no-deps --upgrade --target build/site "$deps"/wheels/*.whl || exit 1
+fi
+export PYTHONPATH=$PWD/python:$PWD:$PWD/build/site:${PYTHONPATH:-} VKML_REQUIRE_VULKAN=1 PYTHONUNBUFFERED=1
 export VKML_DEVICE=${VKML_DEVICE:-vulkan:0}
 python=${PYTHON:-python3}
 status=0

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Packs what a machine without network needs to build vkml: one archive for bench/gpu.sh.
 
-In it: the headers and shared libraries of Vulkan, Highway, oneDNN and fmt that the build here found, every kernel of the
-build as a filled kernel cache, and stand-ins for the shader tools that answer with their versions and refuse to compile.
+In it: the headers and shared libraries of Vulkan, Highway, oneDNN and fmt that the build here found, every kernel of
+the build as a filled kernel cache, stand-ins for the shader tools that answer with their versions and refuse to compile,
+the Vulkan loader, and the wheels the tests import.
 
-Usage: pack_gpu_deps.py [--build build/release] [--out build/gpu-deps.tar.xz]
+Usage: pack_gpu_deps.py [--build build/release] [--out build/gpu-deps.tar.xz] [--python 3.12]
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ HEADERS = {
     "fmt/format.h": ["fmt"],
     "oneapi/dnnl/dnnl.hpp": ["oneapi", "dnnl.h", "dnnl.hpp", "dnnl_config.h", "dnnl_version.h"],
 }
-LIBRARIES = ["dnnl", "fmt", "hwy"]
+LIBRARIES = ["dnnl", "fmt", "hwy", "vulkan"]
+WHEELS = ["ml_dtypes"]
 # Part of every system that has a C++ compiler.
 SYSTEM = {"libc", "libm", "libgcc_s", "libstdc++", "libgomp", "libpthread", "libdl", "librt", "ld-linux-x86-64"}
 
@@ -126,10 +128,19 @@ def stand_ins(folder: Path, tools: dict[str, str]) -> None:
         path.chmod(0o755)
 
 
+def pack_wheels(out: Path, python: str) -> None:
+    pinned = (ROOT / "requirements-dev.txt").read_text()
+    wanted = [re.search(rf"^{name}==\S+", pinned, re.M)[0] for name in WHEELS]
+    platforms = [f"--platform=manylinux_2_{glibc}_x86_64" for glibc in (28, 27, 17)]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", *platforms]
+    subprocess.run([*command, f"--python-version={python}", "--dest", out / "wheels", *wanted], check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "gpu-deps.tar.xz")
+    parser.add_argument("--python", default="3.12", help="the version over there")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "gpu-deps")
@@ -137,6 +148,7 @@ def main() -> None:
         pack_headers(given.build, folder)
         pack_libraries(folder)
         pack_kernels(given.build, folder)
+        pack_wheels(folder, given.python)
         with tarfile.open(given.out, "w:xz", preset=3) as archive:
             archive.add(folder, "gpu-deps")
     print(f"{given.out}: {given.out.stat().st_size / 2**20:.1f} MiB")

@@ -12,11 +12,9 @@ import pytest
 import vkml
 
 NOT_YET = {
-    "avg_pool2d",
     "batch_norm",
     "cumsum",
     "layer_norm",
-    "max_pool2d",
     "rms_norm",
 }
 

@@ -88,6 +88,7 @@ class OpCases:
     layouts: Sequence[str]
     batched: bool
     same_bits: bool
+    vulkan_dtypes: Sequence[str]
     errors: Sequence[tuple[Any, str, str]]
     bench: Sequence[Bench]
     sweep: dict[str, list[Any]] = field(default_factory=dict)
@@ -167,6 +168,7 @@ def op_cases(
     layouts: Sequence[str] = tuple(LAYOUTS),
     batched: bool = False,
     same_bits: bool = False,
+    vulkan_dtypes: Sequence[str] = ALL,
     errors: Sequence[tuple[Any, str, str]] = (),
     bench: Sequence[Bench] = (),
     **sweep: Any,
@@ -182,6 +184,7 @@ def op_cases(
     second          second derivatives too;  grad_tolerance: relative to the largest gradient, in f32
     batched         row 0 has the same bits whether or not other rows follow
     same_bits       CPU and Vulkan give the same bits
+    vulkan_dtypes   what Vulkan takes; it must refuse the other dtypes with NotImplementedError_
     errors          (call(device), error class, regular expression of its text)
     """
     label = name or (op if isinstance(op, str) else op.__name__)
@@ -191,7 +194,7 @@ def op_cases(
         result=(lambda _: result) if isinstance(result, str) else result,
         gradients=gradients and any(d in FLOATS for d in dtypes), second=second, grad_tolerance=grad_tolerance,
         grad_shapes=grad_shapes if grad_shapes is not None else small(shapes), layouts=layouts, batched=batched,
-        same_bits=same_bits, errors=errors, bench=bench,
+        same_bits=same_bits, vulkan_dtypes=vulkan_dtypes, errors=errors, bench=bench,
         sweep={k: v if isinstance(v, list) else [v] for k, v in sweep.items()},
     )  # fmt: skip
     declared.append(cases)

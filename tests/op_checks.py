@@ -61,13 +61,12 @@ def outputs(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-def no_f64(device: str, dtype: str) -> bool:
-    """True where the device computes no f64: the operator must then say so."""
-    return (
-        dtype == "float64"
-        and device != "cpu"
-        and str(vkml.device_info(device).get("f64", True)) in ("False", "0", "no")
-    )
+def refused(cases: OpCases, device: str, dtype: str) -> bool:
+    """True where the device has no kernel for the dtype: values() checks that the operator says so."""
+    if device == "cpu":
+        return False
+    lacks_f64 = dtype == "float64" and str(vkml.device_info(device).get("f64", True)) in ("False", "0", "no")
+    return lacks_f64 or dtype not in cases.vulkan_dtypes
 
 
 def allowed(
@@ -88,7 +87,7 @@ def allowed(
     if t.bound:
         error = error + t.bound(eps, *arrays, **kwargs)
     if dtype == "float64":
-        error = error + 4 * spacing(expected, dtype)  # the reference rounds too
+        error = error + 16 * spacing(expected, dtype)  # the reference rounds too
     elif dtype != "float32":
         error = error + spacing(expected, dtype)
     if device != "cpu":
@@ -117,7 +116,7 @@ def values(cases: OpCases, device: str, dtype: str) -> None:
         with named(cases, shapes, kwargs):
             arrays = cases.inputs(shapes, kwargs, "values", dtype)
             xs = tensors(arrays, dtype, device)
-            if no_f64(device, dtype):
+            if refused(cases, device, dtype):
                 with pytest.raises(vkml.NotImplementedError_):
                     cases.op(*xs, **kwargs)
                 continue
@@ -129,7 +128,7 @@ def values(cases: OpCases, device: str, dtype: str) -> None:
 
 def layout(cases: OpCases, device: str, dtype: str, how: str) -> None:
     """Values and gradients of inputs that lie otherwise in memory."""
-    if no_f64(device, dtype):
+    if refused(cases, device, dtype):
         return
     for shapes, kwargs in cases.runs():
         with named(cases, shapes, kwargs):
@@ -195,7 +194,7 @@ def close_gradient(cases: OpCases, got: Any, expected: Any, dtype: str, what: st
 
 def gradients(cases: OpCases, device: str, dtype: str) -> None:
     """Against the CPU's f64 gradients, which finite_differences() has checked."""
-    if no_f64(device, dtype):
+    if refused(cases, device, dtype):
         return
     for shapes, kwargs in cases.runs(cases.grad_shapes):
         with named(cases, shapes, kwargs):
@@ -284,7 +283,7 @@ def grad_of_grad(cases: OpCases, arrays: list[np.ndarray], kwargs: Kwargs, dtype
 
 def repeats(cases: OpCases, device: str, dtype: str) -> None:
     """The same bits again, and for the first row whatever rows follow."""
-    if no_f64(device, dtype):
+    if refused(cases, device, dtype):
         return
     for shapes, kwargs in cases.runs():
         with named(cases, shapes, kwargs):
@@ -300,7 +299,7 @@ def repeats(cases: OpCases, device: str, dtype: str) -> None:
 
 
 def same_on_both(cases: OpCases, vulkan: str, dtype: str) -> None:
-    if no_f64(vulkan, dtype):
+    if refused(cases, vulkan, dtype):
         return
     for shapes, kwargs in cases.runs():
         with named(cases, shapes, kwargs):
@@ -321,7 +320,7 @@ def torch_function(torch: Any, cases: OpCases) -> Callable[..., Any]:
 def against_torch(cases: OpCases, device: str, dtype: str) -> None:
     """Values, and gradients in f32 and f64, against PyTorch on the CPU in float64 (or the integer dtype itself)."""
     torch = pytest.importorskip("torch")
-    if no_f64(device, dtype):
+    if refused(cases, device, dtype):
         return
     function = torch_function(torch, cases)
     for shapes, kwargs in cases.runs():

@@ -112,7 +112,7 @@ except vkml.DeviceError as error:
 """
     done = python(code, VK_ICD_FILENAMES="/nonexistent.json", VK_DRIVER_FILES="/nonexistent.json")
     assert done.returncode == 0, done.stderr
-    assert "vulkan" in done.stdout
+    assert "Vulkan" in done.stdout
 
 
 def test_module_report():

@@ -116,7 +116,7 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
                       bool retain_graph, bool create_graph, bool allow_unused) {
         std::vector<Tensor> out;
         {
-            nb::gil_scoped_release release;
+            GilRelease release;
             out = grad(outputs, inputs, defined_or_empty(gradients),
                        {.retain_graph = retain_graph, .create_graph = create_graph, .allow_unused = allow_unused});
         }

@@ -7,6 +7,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
+#include <thread>
+
 #include "casters.h"
 #include "vkml/core/tensor.h"
 
@@ -24,8 +27,31 @@ struct Binding {
     explicit Binding(BindFunction bind);
 };
 
-/// Other threads run while C++ works. Operators bind with this call guard.
-using ReleaseGil = nb::call_guard<nb::gil_scoped_release>;
+/// Other threads run while C++ works.
+class GilRelease {
+public:
+    GilRelease() : state_(PyEval_SaveThread()) {}
+    ~GilRelease() {
+        // A thread that comes back to a finalizing interpreter is ended there, by an unwinding no destructor survives.
+        if (interpreter_is_ending()) std::this_thread::sleep_for(std::chrono::hours(24 * 365));
+        PyEval_RestoreThread(state_);
+    }
+    GilRelease(const GilRelease&) = delete;
+    GilRelease& operator=(const GilRelease&) = delete;
+
+private:
+    static bool interpreter_is_ending() {
+#if PY_VERSION_HEX >= 0x030D0000
+        return Py_IsFinalizing();
+#else
+        return _Py_IsFinalizing();
+#endif
+    }
+    PyThreadState* state_;
+};
+
+/// The call guard that operators bind with.
+using ReleaseGil = nb::call_guard<GilRelease>;
 
 }  // namespace vkml::python
 

@@ -3,9 +3,7 @@
 #include "module.h"
 #include "vkml/autograd/node.h"
 #include "vkml/core/float16.h"
-#if __has_include("vkml/ops/cast/cast.h")
 #include "vkml/ops/cast/cast.h"
-#endif
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/fill/fill.h"
 #include "vkml/ops/shape/shape.h"
@@ -25,7 +23,7 @@ Scalar element(const Tensor& t, const char* what) {
     check<Error>(t.numel() == 1, what, ": expected a tensor of one element, got shape ", t.shape());
     std::byte bytes[8];
     {
-        nb::gil_scoped_release release;
+        GilRelease release;
         to_host(t, bytes);
     }
     switch (t.dtype()) {
@@ -42,9 +40,9 @@ Scalar element(const Tensor& t, const char* what) {
     }
 }
 
-/// A write that the tape does not see would leave the old history on the new values.
+/// A write that the tape does not see would leave the old history on the new values. Under no_grad that is what is asked for.
 void forget_history(const Tensor& t) {
-    if (!t.is_leaf()) t.set_autograd(nullptr);
+    if (grad_enabled() && !t.is_leaf()) t.set_autograd(nullptr);
 }
 
 void fill_in_place(const char* op, const Tensor& t, const Scalar& value) {
@@ -97,9 +95,7 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
         Tensor& target = nb::cast<Tensor&>(object);
         target = Tensor(value.storage(), value.layout(), value.dtype(), value.device());
     });
-#if __has_include("vkml/ops/cast/cast.h")
     m.def("_cast", &cast, "input"_a, "dtype"_a, ReleaseGil());
-#endif
     m.def("_to_device", &to_device, "input"_a, "device"_a, ReleaseGil());
     tensor.def("fill_", [](nb::object self, const Scalar& value) {
             fill_in_place("fill_", nb::cast<const Tensor&>(self), value);

@@ -4,6 +4,7 @@
 
 #include "module.h"
 #include "vkml/ops/copy/copy.h"
+#include "vkml/runtime/registry.h"
 
 namespace vkml::python {
 namespace {
@@ -24,7 +25,11 @@ nb::dlpack::dtype code_of(DType d) {
 }
 
 Tensor on_host(const Tensor& t) {
-    nb::gil_scoped_release release;
+    GilRelease release;
+    if (t.device().is_cpu() && t.numel() > 0) {  // a host read, at which the stream raises what it has to
+        std::byte unused;
+        stream_of(t).download(&unused, t.storage(), 0, 1);
+    }
     return to_device(t, Device{});
 }
 
@@ -102,7 +107,7 @@ void bind_interop(nb::module_& m, TensorClass& tensor) {
     m.def("_from_buffer", [](nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array, const Dims& shape, DType dtype, Device device) {
         check(array.nbytes() == static_cast<std::size_t>(numel(shape)) * itemsize(dtype), "tensor: expected ", numel(shape), " elements of ",
               dtype, ", got ", array.nbytes(), " bytes");
-        nb::gil_scoped_release release;
+        GilRelease release;
         return from_host(array.data(), shape, dtype, device);
     });
     m.def("_share", [](nb::handle source) -> nb::object {

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 from helpers import NUMPY, assert_close, is_float, tensor
-from onnx import helper, numpy_helper
 from not_yet import skip_if_not_yet
+from onnx import helper, numpy_helper
 from onnx_table import BINARY, TABLE, UNARY, Unmapped
 
 import vkml

@@ -36,6 +36,7 @@ TestConv2d = op_cases(
     shapes=[((2, 3, 6, 7), (4, 3, 3, 2)), ((1, 3, 5, 5), (2, 3, 1, 1), (2,)), ((0, 3, 6, 6), (4, 3, 3, 3)),
             ((2, 3, 9, 8), (5, 3, 3, 3), (5,))],
     dtypes=["float32", "float64"], tolerance=Tolerance(bound=conv_bound), second=True,
+    grad_shapes=[((2, 2, 5, 4), (3, 2, 3, 2)), ((1, 2, 5, 5), (2, 2, 1, 1), (2,))],
     stride=[1, (2, 3)], padding=[0, (1, 2)], dilation=[1, (2, 1)],
     errors=[
         (lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((16, 27), device=d)), "ShapeError",

@@ -32,7 +32,7 @@ def scattered(cols: np.ndarray, image, kernel, stride=1, padding=0, dilation=1) 
 
 
 TestIm2col = op_cases(
-    "im2col", windows, shapes=[(1, 1, 3, 3), (2, 3, 7, 6), (0, 2, 5, 5), (2, 0, 5, 5)], dtypes=ALL, tolerance=EXACT, second=False,
+    "im2col", windows, shapes=[(1, 1, 5, 4), (2, 3, 7, 6), (0, 2, 5, 5), (2, 0, 5, 5)], grad_shapes=[(1, 1, 5, 4), (2, 2, 5, 5)], dtypes=ALL, tolerance=EXACT, second=False,
     kernel=[2, (3, 2)], stride=[1, (2, 3)], padding=[0, (1, 2)], dilation=[1, (2, 1)],
     torch=lambda torch, x, kernel, stride, padding, dilation: torch.nn.functional.unfold(
         x, kernel, dilation=dilation, padding=padding, stride=stride),

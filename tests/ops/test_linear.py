@@ -48,6 +48,14 @@ TestLinear = op_cases(
     bench=[bench((64, 784), (256, 784), (256,), flops=2.0 * 64 * 784 * 256)],
 )  # fmt: skip
 
+def np_addmm(c: np.ndarray, a: np.ndarray, b: np.ndarray, beta=1, alpha=1) -> np.ndarray:
+    return (beta * c if beta else 0.0) + alpha * (a @ b)
+
+
+TestAddmm = op_cases("addmm", np_addmm, torch="addmm", shapes=[((3, 5), (3, 4), (4, 5)), ((5,), (3, 4), (4, 5)), ((2, 1), (2, 0), (0, 3))],
+                     dtypes=["float32", "float64"], tolerance=Tolerance(rel=2e-6, abs=2e-5), second=True, beta=[1, 0, 0.5], alpha=[1, -2.5],
+                     errors=[(lambda d: vkml.addmm(vkml.zeros((4,), device=d), vkml.zeros((2, 3), device=d), vkml.zeros((3, 5), device=d)),
+                              "ShapeError", "addmm")])  # fmt: skip
 TestBmm = op_cases("bmm", np.matmul, torch="bmm", shapes=[((2, 3, 4), (2, 4, 5)), ((0, 3, 4), (0, 4, 5))], dtypes=FLOATS,
                    tolerance=Tolerance(rel=1e-5, abs=1e-5))  # fmt: skip
 TestDot = op_cases("dot", np.dot, torch="dot", shapes=[((5,), (5,)), ((0,), (0,)), ((300,), (300,))], dtypes=FLOATS,
@@ -60,6 +68,12 @@ def test_no_columns_leave_the_bias(device: str) -> None:
     bias = tensor(np.array([1.0, 2, 3]), device=device)
     out = vkml.linear(vkml.zeros((2, 0), device=device), vkml.zeros((3, 0), device=device), bias)
     assert out.tolist() == [[1, 2, 3], [1, 2, 3]]
+
+
+def test_beta_zero_ignores_nan(device: str) -> None:
+    bad = tensor(np.full((2, 2), np.nan), device=device)
+    got = vkml.addmm(bad, vkml.ones((2, 3), device=device), vkml.ones((3, 2), device=device), beta=0)
+    assert got.tolist() == [[3, 3], [3, 3]]
 
 
 @pytest.mark.parametrize("name", ["gemv", "gemm_naive", "gemm_tiled", "gemm_db", "gemm_reg", "gemm_split_k_reduce"])

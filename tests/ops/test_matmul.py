@@ -116,7 +116,7 @@ def test_pipelines(vulkan: str, pipeline: str, dtype: str, size: tuple[int, int,
 
 
 @pytest.mark.parametrize("name", ["gemm_large", "gemm_medium"])
-@pytest.mark.parametrize("size", [(128, 16, 256), (130, 64, 260), (200, 1040, 300), (300, 2064, 516)], ids=str)
+@pytest.mark.parametrize("size", [(128, 16, 256), (130, 1040, 260)], ids=str)
 def test_large_tiles(vulkan: str, name: str, size: tuple[int, int, int]) -> None:
     """Edges, operands packed along either axis, sums longer than one chain, and a bias."""
     m, k, n = size
@@ -139,7 +139,7 @@ def test_large_tiles(vulkan: str, name: str, size: tuple[int, int, int]) -> None
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("size", [(128, 32, 128), (130, 64, 200), (300, 2048, 392)], ids=str)
+@pytest.mark.parametrize("size", [(128, 32, 128), (130, 160, 200)], ids=str)
 def test_cooperative_matrices(vulkan: str, dtype: str, size: tuple[int, int, int]) -> None:
     """On devices that list them; elsewhere the log must say that this is why the kernel did not run."""
     m, k, n = size

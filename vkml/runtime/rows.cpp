@@ -133,7 +133,7 @@ RowLayout row_layout(const Tensor& x, int axis, int count) {
     a.inner = static_cast<std::uint32_t>(inner);
     a.x_step = element.strides[0][0];
     for (int i = 0; i < rows.shape.size(); i++) {
-        a.strides[i] = rows.strides[0][i];
+        a.strides[i] = rows.shape[i] == 1 ? 0 : rows.strides[0][i];
         if (i > 0) {
             if (rows.shape[i] >= static_cast<std::int64_t>(most)) return out;
             a.sizes[i - 1] = static_cast<std::uint32_t>(rows.shape[i]);

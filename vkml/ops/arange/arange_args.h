@@ -2,7 +2,8 @@
 
 namespace vkml {
 
-/// output[i] = start + i step for i < turn, else stop - (count - 1 - i) step. Numbers are the bits of a Number (int64 or f64).
+/// output[i] = start + i step for i < turn, else stop - (count - 1 - i) step. Numbers are the bits of a Number (int64
+/// or f64).
 struct ArangeArgs {
     VKML_PTR(T.Storage) output;
     uint64_t count, turn;

@@ -5,16 +5,29 @@
 VKML_PYTHON(arange) {
     using namespace vkml;
     using namespace vkml::python;
-    m.def("arange", [](const Scalar& start, const std::optional<Scalar>& stop, const Scalar& step, std::optional<DType> dtype,
-                       std::optional<Device> device) {
-        const Device on = device.value_or(default_device());
-        return stop ? arange(start, *stop, step, dtype, on) : arange(0, start, step, dtype, on);
-    }, "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), "device"_a = nb::none(),
-          "start, start + step, ... before stop; arange(stop) starts at 0. Integers give int64 and stay exact.");
-    m.def("linspace", [](const Scalar& start, const Scalar& stop, std::int64_t steps, std::optional<DType> dtype, std::optional<Device> device) {
-        return linspace(start, stop, steps, dtype.value_or(default_dtype()), device.value_or(default_device()));
-    }, "start"_a, "stop"_a, "steps"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "`steps` numbers from start to stop, both included.");
-    m.def("eye", [](std::int64_t n, std::optional<std::int64_t> columns, std::optional<DType> dtype, std::optional<Device> device) {
-        return eye(n, columns.value_or(n), dtype.value_or(default_dtype()), device.value_or(default_device()));
-    }, "n"_a, "m"_a = nb::none(), "dtype"_a = nb::none(), "device"_a = nb::none(), "Ones on the diagonal, zeros elsewhere.");
+    m.def(
+        "arange",
+        [](const Scalar& start, const std::optional<Scalar>& stop, const Scalar& step, std::optional<DType> dtype,
+           std::optional<Device> device) {
+            const Device on = device.value_or(default_device());
+            return stop ? arange(start, *stop, step, dtype, on) : arange(0, start, step, dtype, on);
+        },
+        "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), "device"_a = nb::none(),
+        "start, start + step, ... before stop; arange(stop) starts at 0. Integers give int64 and stay exact.");
+    m.def(
+        "linspace",
+        [](const Scalar& start, const Scalar& stop, std::int64_t steps, std::optional<DType> dtype,
+           std::optional<Device> device) {
+            return linspace(start, stop, steps, dtype.value_or(default_dtype()), device.value_or(default_device()));
+        },
+        "start"_a, "stop"_a, "steps"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
+        "`steps` numbers from start to stop, both included.");
+    m.def(
+        "eye",
+        [](std::int64_t n, std::optional<std::int64_t> columns, std::optional<DType> dtype,
+           std::optional<Device> device) {
+            return eye(n, columns.value_or(n), dtype.value_or(default_dtype()), device.value_or(default_device()));
+        },
+        "n"_a, "m"_a = nb::none(), "dtype"_a = nb::none(), "device"_a = nb::none(),
+        "Ones on the diagonal, zeros elsewhere.");
 }

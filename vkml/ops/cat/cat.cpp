@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vkml/autograd/node.h"
+#include "vkml/ops/cast/cast.h"
 #include "vkml/ops/cat/move.h"
 #include "vkml/ops/shape/shape.h"
 #include "vkml/runtime/registry.h"
@@ -45,10 +46,11 @@ Shape joined_shape(std::span<const Tensor> tensors, std::int64_t dim, int& axis)
     for (std::size_t i = 0; i < tensors.size(); i++) {
         const Tensor& t = tensors[i];
         if (is_legacy_empty(t)) continue;
-        check(t.ndim() == like.ndim(), "cat: tensors: expected rank ", like.ndim(), ", got ", t.shape(), " at position ", i);
+        check(t.ndim() == like.ndim(), "cat: tensors: expected rank ", like.ndim(), ", got ", t.shape(),
+              " at position ", i);
         for (int k = 0; k < shape.size(); k++)
-            check(k == axis || t.shape()[k] == shape[k], "cat: tensors: expected shapes that agree outside dim ", axis, ", got ", like.shape(),
-                  " and ", t.shape());
+            check(k == axis || t.shape()[k] == shape[k], "cat: tensors: expected shapes that agree outside dim ", axis,
+                  ", got ", like.shape(), " and ", t.shape());
         shape[axis] += t.shape()[axis];
     }
     return shape;
@@ -64,26 +66,26 @@ Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
     const Shape shape = joined_shape(tensors, dim, axis);
     const DType dtype = result_dtype(tensors);
     std::vector<Tensor> pieces;
-    for (const Tensor& t : tensors) {
-        check<DTypeError>(t.dtype() == dtype, "cat: tensors: expected one dtype, got ", t.dtype(), " and ", dtype);
-        pieces.push_back(t);
-    }
+    for (const Tensor& t : tensors) pieces.push_back(cast(t, dtype));
     std::vector<std::int64_t> lengths;
-    for (const Tensor& t : pieces) lengths.push_back(t.ndim() == shape.size() && !is_legacy_empty(t) ? t.shape()[axis] : -1);
+    for (const Tensor& t : pieces)
+        lengths.push_back(t.ndim() == shape.size() && !is_legacy_empty(t) ? t.shape()[axis] : -1);
     const std::vector<TensorArg> inputs(pieces.begin(), pieces.end());
-    return record("cat", {join(shape, axis, pieces)}, inputs, keep_nothing, [lengths, axis](const Backward& b) -> Grads {
-        Grads grads(lengths.size());
-        std::int64_t at = 0;
-        for (std::size_t i = 0; i < lengths.size(); i++) {
-            if (lengths[i] < 0) {
-                if (b.needs(static_cast<int>(i))) grads[i] = empty({0}, b.grad().dtype(), b.grad().device());
-                continue;
-            }
-            if (b.needs(static_cast<int>(i))) grads[i] = narrow(b.grad(), axis, at, lengths[i]);
-            at += lengths[i];
-        }
-        return grads;
-    })[0];
+    return record("cat", {join(shape, axis, pieces)}, inputs, keep_nothing,
+                  [lengths, axis](const Backward& b) -> Grads {
+                      Grads grads(lengths.size());
+                      std::int64_t at = 0;
+                      for (std::size_t i = 0; i < lengths.size(); i++) {
+                          if (lengths[i] < 0) {
+                              if (b.needs(static_cast<int>(i)))
+                                  grads[i] = empty({0}, b.grad().dtype(), b.grad().device());
+                              continue;
+                          }
+                          if (b.needs(static_cast<int>(i))) grads[i] = narrow(b.grad(), axis, at, lengths[i]);
+                          at += lengths[i];
+                      }
+                      return grads;
+                  })[0];
 }
 
 Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
@@ -115,7 +117,8 @@ std::vector<Tensor> split(const Tensor& input, std::span<const std::int64_t> siz
     const std::int64_t extent = input.shape()[axis];
     std::int64_t sum = 0;
     for (std::int64_t size : sizes) {
-        check(size >= 0 && size <= extent, "split: sizes: expected sizes that add up to ", extent, ", got one of ", size);
+        check(size >= 0 && size <= extent, "split: sizes: expected sizes that add up to ", extent, ", got one of ",
+              size);
         sum += size;
     }
     check(sum == extent, "split: sizes: expected sizes that add up to ", extent, ", got a sum of ", sum);

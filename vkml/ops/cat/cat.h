@@ -8,7 +8,8 @@
 namespace vkml {
 
 /// The tensors one after the other along dim, in the dtype they promote to. One allocation, each input copied once.
-/// Shapes agree on the other axes; a tensor of shape (0,) joins anything. Throws ShapeError for an empty list or rank 0.
+/// Shapes agree on the other axes; a tensor of shape (0,) joins anything. Throws ShapeError for an empty list or rank
+/// 0.
 Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
 /// cat along a new axis. All shapes are equal.
 Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);

@@ -27,14 +27,26 @@ std::int64_t pick(std::int64_t dim, const std::optional<std::int64_t>& axis) { r
 }  // namespace
 
 VKML_PYTHON(cat) {
-    m.def("cat", [](const std::vector<Tensor>& tensors, std::int64_t dim, std::optional<std::int64_t> axis) { return cat(tensors, pick(dim, axis)); },
-          "tensors"_a, "dim"_a = 0, nb::kw_only(), "axis"_a = nb::none(),
-          "The tensors one after the other along dim, in the dtype they promote to. A tensor of shape (0,) joins anything.");
-    m.def("stack", [](const std::vector<Tensor>& tensors, std::int64_t dim) { return stack(tensors, dim); }, "tensors"_a, "dim"_a = 0,
-          "The tensors side by side along a new axis.");
-    const auto split_tuple = [](const Tensor& input, const Sizes& sizes, std::int64_t dim) { return as_tuple(split_by(input, sizes, dim)); };
-    const auto chunk_tuple = [](const Tensor& input, std::int64_t chunks, std::int64_t dim) { return as_tuple(chunk(input, chunks, dim)); };
-    m.def("split", split_tuple, "input"_a, "split_size"_a, "dim"_a = 0, "Views of that size each, or of the sizes listed, along dim.");
-    m.def("chunk", chunk_tuple, "input"_a, "chunks"_a, "dim"_a = 0, "At most `chunks` views of equal size along dim; the last may be smaller.");
+    m.def(
+        "cat",
+        [](const std::vector<Tensor>& tensors, std::int64_t dim, std::optional<std::int64_t> axis) {
+            return cat(tensors, pick(dim, axis));
+        },
+        "tensors"_a, "dim"_a = 0, nb::kw_only(), "axis"_a = nb::none(),
+        "The tensors one after the other along dim, in the dtype they promote to. A tensor of shape (0,) joins "
+        "anything.");
+    m.def(
+        "stack", [](const std::vector<Tensor>& tensors, std::int64_t dim) { return stack(tensors, dim); }, "tensors"_a,
+        "dim"_a = 0, "The tensors side by side along a new axis.");
+    const auto split_tuple = [](const Tensor& input, const Sizes& sizes, std::int64_t dim) {
+        return as_tuple(split_by(input, sizes, dim));
+    };
+    const auto chunk_tuple = [](const Tensor& input, std::int64_t chunks, std::int64_t dim) {
+        return as_tuple(chunk(input, chunks, dim));
+    };
+    m.def("split", split_tuple, "input"_a, "split_size"_a, "dim"_a = 0,
+          "Views of that size each, or of the sizes listed, along dim.");
+    m.def("chunk", chunk_tuple, "input"_a, "chunks"_a, "dim"_a = 0,
+          "At most `chunks` views of equal size along dim; the last may be smaller.");
     tensor.def("split", split_tuple, "split_size"_a, "dim"_a = 0).def("chunk", chunk_tuple, "chunks"_a, "dim"_a = 0);
 }

@@ -40,7 +40,8 @@ void move_elements(const MoveArgs& args, int rank) {
                 to += index * args.to[axis];
                 left /= args.sizes[axis];
             }
-            if (step == 1 && stride == 1) std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+            if (step == 1 && stride == 1)
+                std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
             else
                 for (std::int64_t i = 0; i < n; i++) to[i * stride] = from[i * step];
             begin += n;
@@ -52,10 +53,14 @@ void move_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const MoveArgs*>(raw);
     const int rank = static_cast<int>(spec[1]);
     switch (itemsize(dtype)) {
-        case 1: return move_elements<std::uint8_t>(args, rank);
-        case 2: return move_elements<std::uint16_t>(args, rank);
-        case 4: return move_elements<std::uint32_t>(args, rank);
-        default: return move_elements<std::uint64_t>(args, rank);
+        case 1:
+            return move_elements<std::uint8_t>(args, rank);
+        case 2:
+            return move_elements<std::uint16_t>(args, rank);
+        case 4:
+            return move_elements<std::uint32_t>(args, rank);
+        default:
+            return move_elements<std::uint64_t>(args, rank);
     }
 }
 
@@ -91,16 +96,21 @@ void move_into(const Tensor& target, const Tensor& source) {
     if (loop.shape.size() > kRankLimit || target.numel() > UINT32_MAX) return copy_into(target, source);
     const auto item = static_cast<std::int64_t>(itemsize(target.dtype()));
     const bool wide = widen(loop, source.address(), target.address(), item);
-    MoveArgs args{.input = source.address(), .output = target.address(), .from = {}, .to = {}, .sizes = {},
+    MoveArgs args{.input = source.address(),
+                  .output = target.address(),
+                  .from = {},
+                  .to = {},
+                  .sizes = {},
                   .count = static_cast<std::uint32_t>(numel(loop.shape))};
     for (int i = 0; i < loop.shape.size(); i++) {
         args.sizes[i] = static_cast<std::uint32_t>(loop.shape[i]);
         args.from[i] = loop.strides[0][i];
         args.to[i] = loop.strides[1][i];
     }
-    stream_of(target).launch(wide ? move_wide_kernel : move_kernel, wide ? DType::i64 : storage_dtype(static_cast<std::size_t>(item)),
-                             Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size())}, linear_grid(ceil_div(args.count, kThreads)),
-                             args, {source}, {target});
+    stream_of(target).launch(wide ? move_wide_kernel : move_kernel,
+                             wide ? DType::i64 : storage_dtype(static_cast<std::size_t>(item)),
+                             Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size())},
+                             linear_grid(ceil_div(args.count, kThreads)), args, {source}, {target});
 }
 
 }  // namespace vkml

@@ -2,7 +2,8 @@
 
 namespace vkml {
 
-/// output[j] = input[j] over one shape, each side with strides of its own. Units are elements, or 16 bytes in the wide kernel.
+/// output[j] = input[j] over one shape, each side with strides of its own. Units are elements, or 16 bytes in the wide
+/// kernel.
 struct MoveArgs {
     VKML_PTR(T.Storage) input;
     VKML_PTR(T.Storage) output;

@@ -6,9 +6,9 @@
 
 namespace vkml {
 
-/// Keeps element i (row-major logical index) iff rand(shape, seed, offset)[i] >= p and multiplies it by 1 / (1 - p); the others are
-/// 0 by selection. The input itself if p = 0 or not training. Backward makes the same mask again.
-/// Throws DTypeError unless floating, ShapeError unless 0 <= p <= 1.
+/// Keeps element i (row-major logical index) iff rand(shape, seed, offset)[i] >= p and multiplies it by 1 / (1 - p);
+/// the others are 0 by selection. The input itself if p = 0 or not training. Backward makes the same mask again. Throws
+/// DTypeError unless floating, ShapeError unless 0 <= p <= 1.
 Tensor dropout(const Tensor& input, double p, std::uint64_t seed, std::uint64_t offset = 0, bool training = true);
 /// The same with the default generator's next draw, which is taken only if there is something to drop.
 Tensor dropout(const Tensor& input, double p);

@@ -7,7 +7,7 @@ struct DropoutArgs {
     VKML_PTR(T.Storage) input;
     VKML_PTR(T.Storage) output;
     uint64_t seed, offset;
-    uint64_t first;      // counter of element 0
+    uint64_t first;  // counter of element 0
     uint64_t count;
     int64_t strides[6];  // outermost first, in elements
     uint32_t sizes[6];

@@ -5,13 +5,20 @@
 VKML_PYTHON(dropout) {
     using namespace vkml;
     using namespace vkml::python;
-    m.def("dropout", [](const Tensor& input, double p, Seed seed, nb::int_ offset, bool training) {
-        if (!training) return dropout(input, p, 0, 0, false);
-        return seed ? dropout(input, p, word(*seed), word(offset)) : dropout(input, p);
-    }, "input"_a, "p"_a, "seed"_a = nb::none(), "offset"_a = 0, "training"_a = true,
-          "Zeroes elements with probability p and scales the others by 1 / (1 - p). The mask is a pure function of (seed, offset);\n"
-          "without a seed, the default generator's next draw.");
-    m.def("_dropout_slice", [](const Tensor& input, double p, nb::int_ seed, nb::int_ offset, nb::int_ first) {
-        return dropout_slice(input, p, {word(seed), word(offset)}, word(first));
-    }, "input"_a, "p"_a, "seed"_a, "offset"_a, "first"_a);
+    m.def(
+        "dropout",
+        [](const Tensor& input, double p, Seed seed, nb::int_ offset, bool training) {
+            if (!training) return dropout(input, p, 0, 0, false);
+            return seed ? dropout(input, p, word(*seed), word(offset)) : dropout(input, p);
+        },
+        "input"_a, "p"_a, "seed"_a = nb::none(), "offset"_a = 0, "training"_a = true,
+        "Zeroes elements with probability p and scales the others by 1 / (1 - p). The mask is a pure function of "
+        "(seed, offset);\n"
+        "without a seed, the default generator's next draw.");
+    m.def(
+        "_dropout_slice",
+        [](const Tensor& input, double p, nb::int_ seed, nb::int_ offset, nb::int_ first) {
+            return dropout_slice(input, p, {word(seed), word(offset)}, word(first));
+        },
+        "input"_a, "p"_a, "seed"_a, "offset"_a, "first"_a);
 }

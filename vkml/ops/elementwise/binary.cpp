@@ -86,13 +86,6 @@ struct Operands {
     }
 };
 
-void refuse_f64(const Line& line, Device device) {
-    const bool transcendental = line.takes == Takes::number || line.takes == Takes::floating;
-    const bool plain = line.name == "sub";
-    check<NotImplementedError>(!transcendental || plain || device.is_cpu(), line.name, ": expected float32, float16 or bfloat16 on ",
-                               device, ", got float64");
-}
-
 /// Tensors in, tensors or numbers out of the tape.
 struct Numbers {
     bool a_is_number, b_is_number;
@@ -154,7 +147,6 @@ Tensor apply_binary(BinaryOp op, const Arg& left, const Arg& right, double p, do
     const Line& line = lines[static_cast<int>(op)];
     const DType dtype = check_takes(line.name, line.takes, promoted_dtype(line.name, left, right));
     const Operands in(line.name, left, right, dtype);
-    if (dtype == DType::f64) refuse_f64(line, in.device);
     const TensorArg inputs[] = {*in.a, *in.b};
     const bool tracked = is_floating(dtype) && tracks(inputs);
     unsigned reads = 0;

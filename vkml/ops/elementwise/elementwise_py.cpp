@@ -30,7 +30,7 @@ void bind_in_place(TensorClass& tensor, const char* name, InPlace f, const char*
     const auto call = [f](nb::object self, const Operand& b) {
         const Tensor& target = nb::cast<const Tensor&>(self);
         {
-            nb::gil_scoped_release unlocked;
+            GilRelease unlocked;
             f(target, arg(b));
         }
         return self;
@@ -43,7 +43,7 @@ void bind_in_place(TensorClass& tensor, const char* name, UnaryInPlace f) {
     tensor.def(name, [f](nb::object self) {
         const Tensor& target = nb::cast<const Tensor&>(self);
         {
-            nb::gil_scoped_release unlocked;
+            GilRelease unlocked;
             f(target);
         }
         return self;

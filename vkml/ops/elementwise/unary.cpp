@@ -53,12 +53,6 @@ constexpr Line lines[] = {
 #undef VKML_UNARY
 };
 
-void refuse_f64(const Line& line, const Tensor& x) {
-    const bool transcendental = line.takes == Takes::real || line.takes == Takes::floating;
-    check<NotImplementedError>(!transcendental || x.device().is_cpu(), line.name, ": expected float32, float16 or bfloat16 on ",
-                               x.device(), ", got float64");
-}
-
 }  // namespace
 
 DType unary_dtype(UnaryOp op, DType input) {
@@ -70,7 +64,6 @@ Tensor apply_unary(UnaryOp op, const Tensor& input, const Scalar& p, const Scala
     const Line& line = lines[static_cast<int>(op)];
     const DType dtype = check_takes(line.name, line.takes, input.dtype());
     if (dtype == DType::boolean) return input;  // sign
-    if (dtype == DType::f64) refuse_f64(line, input);
     const Tensor cast_input = input.dtype() == dtype ? Tensor() : cast(input, dtype);
     const Tensor& from = cast_input.defined() ? cast_input : input;
     const TensorArg inputs[] = {from};

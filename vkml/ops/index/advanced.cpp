@@ -14,11 +14,11 @@
 namespace vkml {
 namespace {
 
-/// What a set of index tensors does to a tensor of one shape: permute by `order`, merge `count` axes from `first` on, take the
-/// rows `rows` of the merged axis, show them as `batch`.
+/// What a set of index tensors does to a tensor of one shape: permute by `order`, merge `count` axes from `first` on,
+/// take the rows `rows` of the merged axis, show them as `batch`.
 struct Plan {
     BasicIndex view;  // applied first
-    Dims order;  // empty: the axes stay
+    Dims order;       // empty: the axes stay
     int first = 0, count = 0;
     Shape batch;
     Tensor rows;  // int64, rank 1, kNoRow where an index was out of range
@@ -35,12 +35,14 @@ std::vector<Tensor> without_masks(std::span<const Tensor> indices, const Shape& 
         }
         const int at = static_cast<int>(out.size());
         for (int i = 0; i < index.ndim(); i++)
-            check<IndexError>(at + i < shape.size() && index.shape()[i] == shape[at + i], "index: expected a mask that fits ", shape, " from axis ", at,
-                  " on, got shape ", index.shape());
+            check<IndexError>(at + i < shape.size() && index.shape()[i] == shape[at + i],
+                              "index: expected a mask that fits ", shape, " from axis ", at, " on, got shape ",
+                              index.shape());
         const Tensor places = nonzero(index);
         for (int i = 0; i < index.ndim(); i++) out.push_back(places.view(select(places.layout(), 1, i)));
     }
-    check<IndexError>(static_cast<int>(out.size()) <= shape.size(), "index: expected at most ", shape.size(), " indices, got ", out.size());
+    check<IndexError>(static_cast<int>(out.size()) <= shape.size(), "index: expected at most ", shape.size(),
+                      " indices, got ", out.size());
     return out;
 }
 
@@ -122,11 +124,13 @@ void write(const Tensor& target, const Plan& plan, const Tensor& value) {
 }
 
 void put(const Tensor& input, const Plan& plan, const Tensor& value) {
-    check<DTypeError>(value.dtype() == input.dtype(), "index_put: value: expected ", input.dtype(), ", got ", value.dtype());
+    check<DTypeError>(value.dtype() == input.dtype(), "index_put: value: expected ", input.dtype(), ", got ",
+                      value.dtype());
     common_device("index_put", {&input, &value});
     const Shape shape = result_shape(input, plan);
     const Tensor wide = broadcast_value(value, shape);
-    check<Error>(!may_self_overlap(input.layout()), "index_put: expected a target whose elements are distinct, got an expanded one");
+    check<Error>(!may_self_overlap(input.layout()),
+                 "index_put: expected a target whose elements are distinct, got an expanded one");
     check_in_place("index_put", input);
     const Tensor before = history_of(input);
     if (input.numel() > 0 && wide.numel() > 0) {
@@ -164,7 +168,9 @@ Tensor history_of(const Tensor& t) {
 
 Tensor index_get(const Tensor& input, std::span<const Tensor> indices) { return get(input, plan_for(input, indices)); }
 
-void index_put(const Tensor& input, std::span<const Tensor> indices, const Tensor& value) { put(input, plan_for(input, indices), value); }
+void index_put(const Tensor& input, std::span<const Tensor> indices, const Tensor& value) {
+    put(input, plan_for(input, indices), value);
+}
 
 void mixed_put(const Tensor& input, const BasicIndex& view, std::span<const Tensor> indices, const Tensor& value) {
     Plan plan = plan_for(input.view(view.apply(input.layout())), indices);

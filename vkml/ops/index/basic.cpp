@@ -23,8 +23,12 @@ Layout BasicIndex::apply(const Layout& layout) const {
     Layout out = layout;
     for (const Step& s : steps) {
         switch (s.kind) {
-            case Kind::select: out = select(out, s.axis, s.start); break;
-            case Kind::slice: out = slice(out, s.axis, s.start, s.stop, s.step); break;
+            case Kind::select:
+                out = select(out, s.axis, s.start);
+                break;
+            case Kind::slice:
+                out = slice(out, s.axis, s.start, s.stop, s.step);
+                break;
             case Kind::insert:
                 out.shape.insert(s.axis, 1);
                 out.strides.insert(s.axis, 0);
@@ -35,16 +39,19 @@ Layout BasicIndex::apply(const Layout& layout) const {
 }
 
 Tensor basic_get(const Tensor& input, const BasicIndex& index) {
-    return record("getitem", input.view(index.apply(input.layout())), {input}, view_of_input,
-                  [shape = input.shape(), index](const Backward& b) -> Grads { return {basic_scatter(b.grad(), shape, index)}; });
+    return record(
+        "getitem", input.view(index.apply(input.layout())), {input}, view_of_input,
+        [shape = input.shape(), index](const Backward& b) -> Grads { return {basic_scatter(b.grad(), shape, index)}; });
 }
 
 void basic_put(const Tensor& input, const BasicIndex& index, const Tensor& value) {
-    check<DTypeError>(value.dtype() == input.dtype(), "setitem: value: expected ", input.dtype(), ", got ", value.dtype());
+    check<DTypeError>(value.dtype() == input.dtype(), "setitem: value: expected ", input.dtype(), ", got ",
+                      value.dtype());
     common_device("setitem", {&input, &value});
     const Layout shown = index.apply(input.layout());
     const Tensor wide = broadcast_value(value, shown.shape);
-    check<Error>(!may_self_overlap(shown), "setitem: expected a target whose elements are distinct, got an expanded one");
+    check<Error>(!may_self_overlap(shown),
+                 "setitem: expected a target whose elements are distinct, got an expanded one");
     check_in_place("setitem", input);
     const Tensor before = history_of(input);
     copy_into(input.view(shown), wide);  // raises the version

@@ -45,10 +45,14 @@ void gather_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const GatherArgs*>(raw);
     const int rank = static_cast<int>(spec[1]);
     switch (itemsize(dtype)) {
-        case 1: return gather_elements<std::uint8_t, Index>(args, rank);
-        case 2: return gather_elements<std::uint16_t, Index>(args, rank);
-        case 4: return gather_elements<std::uint32_t, Index>(args, rank);
-        default: return gather_elements<std::uint64_t, Index>(args, rank);
+        case 1:
+            return gather_elements<std::uint8_t, Index>(args, rank);
+        case 2:
+            return gather_elements<std::uint16_t, Index>(args, rank);
+        case 4:
+            return gather_elements<std::uint32_t, Index>(args, rank);
+        default:
+            return gather_elements<std::uint64_t, Index>(args, rank);
     }
 }
 
@@ -76,16 +80,23 @@ void launch(const Tensor& input, int dim, const Tensor& given, const Tensor& out
         loop = loop_over(from, dim, out.shape());
     }
     Stream& on = stream_of(out);
-    GatherArgs args{.input = from.address(), .output = out.address(), .index = index.address(), .fault = on.fault_address(), .strides = {},
-                    .dim_stride = from.ndim() ? from.strides()[dim] : 0, .extent = from.ndim() ? from.shape()[dim] : 1, .sizes = {},
-                    .count = static_cast<std::uint32_t>(out.numel()), .site = fault_site("gather")};
+    GatherArgs args{.input = from.address(),
+                    .output = out.address(),
+                    .index = index.address(),
+                    .fault = on.fault_address(),
+                    .strides = {},
+                    .dim_stride = from.ndim() ? from.strides()[dim] : 0,
+                    .extent = from.ndim() ? from.shape()[dim] : 1,
+                    .sizes = {},
+                    .count = static_cast<std::uint32_t>(out.numel()),
+                    .site = fault_site("gather")};
     for (int i = 0; i < loop.shape.size(); i++) {
         args.strides[i] = loop.strides[0][i];
         args.sizes[i] = static_cast<std::uint32_t>(loop.shape[i]);
     }
     on.launch(index.dtype() == DType::i64 ? kernel_i64 : kernel_i32, storage_dtype(itemsize(out.dtype())),
-              Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size())}, linear_grid(ceil_div(args.count, kThreads)), args, {from, index},
-              {out});
+              Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size())},
+              linear_grid(ceil_div(args.count, kThreads)), args, {from, index}, {out});
 }
 
 }  // namespace
@@ -94,20 +105,22 @@ Tensor gather(const Tensor& input, std::int64_t dim, const Tensor& index) {
     check_index_dtype("gather", index);
     common_device("gather", {&input, &index});
     const int axis = wrap_dim("gather", dim, input.ndim());
-    check(index.ndim() == input.ndim() || (input.ndim() == 0 && index.ndim() == 1), "gather: index: expected rank ", input.ndim(), ", got ",
-          index.shape());
+    check(index.ndim() == input.ndim() || (input.ndim() == 0 && index.ndim() == 1), "gather: index: expected rank ",
+          input.ndim(), ", got ", index.shape());
     for (int i = 0; i < input.ndim(); i++)
-        check(i == axis || index.shape()[i] <= input.shape()[i], "gather: index: expected at most ", input.shape(), " outside dim ", axis,
-              ", got ", index.shape());
+        check(i == axis || index.shape()[i] <= input.shape()[i], "gather: index: expected at most ", input.shape(),
+              " outside dim ", axis, ", got ", index.shape());
     Tensor out = empty(index.shape(), input.dtype(), input.device());
     if (out.numel() > 0) {
-        check<IndexError>(input.numel() > 0, "gather: expected an index into a non-empty axis, got shape ", input.shape());
+        check<IndexError>(input.numel() > 0, "gather: expected an index into a non-empty axis, got shape ",
+                          input.shape());
         launch(input, axis, index, out);
     }
-    return record("gather", out, {input, index}, keep_inputs(1), [axis, shape = input.shape()](const Backward& b) -> Grads {
-        const Tensor& g = b.grad();
-        return {scatter_add(zeros(shape, g.dtype(), g.device()), axis, b.input(1), g), Tensor{}};
-    });
+    return record("gather", out, {input, index}, keep_inputs(1),
+                  [axis, shape = input.shape()](const Backward& b) -> Grads {
+                      const Tensor& g = b.grad();
+                      return {scatter_add(zeros(shape, g.dtype(), g.device()), axis, b.input(1), g), Tensor{}};
+                  });
 }
 
 }  // namespace vkml

@@ -2,8 +2,8 @@
 
 namespace vkml {
 
-/// output[j] = input[j, with the coordinate along dim replaced by index[j]]; index and output packed. The input's stride along
-/// dim is `dim_stride`, and 0 in `strides`.
+/// output[j] = input[j, with the coordinate along dim replaced by index[j]]; index and output packed. The input's
+/// stride along dim is `dim_stride`, and 0 in `strides`.
 struct GatherArgs {
     VKML_PTR(T.Storage) input;
     VKML_PTR(T.Storage) output;

@@ -2,8 +2,8 @@
 
 namespace vkml {
 
-/// keys[j] = the packed target element (or row) of source j, positions[j] = j. `sentinel` where the index is `skip` or out of range.
-/// The index is packed; the target's stride along dim is `dim_stride`, and 0 in `strides`.
+/// keys[j] = the packed target element (or row) of source j, positions[j] = j. `sentinel` where the index is `skip` or
+/// out of range. The index is packed; the target's stride along dim is `dim_stride`, and 0 in `strides`.
 struct KeysArgs {
     VKML_PTR(INDEX) index;
     VKML_PTR(uint) keys;

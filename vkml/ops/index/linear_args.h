@@ -2,7 +2,8 @@
 
 namespace vkml {
 
-/// output[j] = (output[j] or 0) * extent + index[j], negative indices wrapped; -1 once an index was out of range. Output packed.
+/// output[j] = (output[j] or 0) * extent + index[j], negative indices wrapped; -1 once an index was out of range.
+/// Output packed.
 struct LinearArgs {
     VKML_PTR(INDEX) index;
     VKML_PTR(int64_t) output;

@@ -35,7 +35,8 @@ void linear_cpu(const void* raw, DType, const Spec& spec, Grid) {
                 offset += static_cast<std::int64_t>(left % args.sizes[axis]) * args.strides[axis];
                 left /= args.sizes[axis];
             }
-            const auto given = static_cast<std::int64_t>(index[offset + static_cast<std::int64_t>(left) * args.strides[0]]);
+            const auto given =
+                static_cast<std::int64_t>(index[offset + static_cast<std::int64_t>(left) * args.strides[0]]);
             const std::int64_t at = given < 0 ? given + args.extent : given;
             std::int64_t before = first ? 0 : output[i];
             if (at < 0 || at >= args.extent) {
@@ -53,7 +54,8 @@ void put_elements(const PutArgs& args) {
     const T* source = reinterpret_cast<const T*>(args.source);
     T* target = reinterpret_cast<T*>(args.target);
     const auto* index = reinterpret_cast<const std::int64_t*>(args.index);
-    const std::int64_t inner = args.inner, rows = args.rows, outer = static_cast<std::int64_t>(args.count) / (inner * rows);
+    const std::int64_t inner = args.inner, rows = args.rows,
+                       outer = static_cast<std::int64_t>(args.count) / (inner * rows);
     for (std::int64_t o = 0; o < outer; o++)
         for (std::int64_t row = 0; row < rows; row++) {
             if (index[row] < 0) continue;
@@ -66,10 +68,14 @@ void put_elements(const PutArgs& args) {
 void put_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const PutArgs*>(raw);
     switch (itemsize(dtype)) {
-        case 1: return put_elements<std::uint8_t>(args);
-        case 2: return put_elements<std::uint16_t>(args);
-        case 4: return put_elements<std::uint32_t>(args);
-        default: return put_elements<std::uint64_t>(args);
+        case 1:
+            return put_elements<std::uint8_t>(args);
+        case 2:
+            return put_elements<std::uint16_t>(args);
+        case 4:
+            return put_elements<std::uint32_t>(args);
+        default:
+            return put_elements<std::uint64_t>(args);
     }
 }
 
@@ -88,7 +94,8 @@ Tensor linear_index(std::string_view op, std::span<const Tensor> indices, const 
     check(out.numel() < (std::int64_t{1} << 31), op, ": expected fewer than 2^31 indices, got ", out.numel());
     Stream& on = stream(device);
     for (int k = 0; k < static_cast<int>(indices.size()); k++) {
-        Tensor index = indices[static_cast<std::size_t>(k)].view(expand(indices[static_cast<std::size_t>(k)].layout(), shape));
+        Tensor index =
+            indices[static_cast<std::size_t>(k)].view(expand(indices[static_cast<std::size_t>(k)].layout(), shape));
         Strides one[] = {index.strides()};
         Collapsed loop = collapse(shape, one);
         if (loop.shape.size() > kRankLimit) {
@@ -96,15 +103,21 @@ Tensor linear_index(std::string_view op, std::span<const Tensor> indices, const 
             one[0] = index.strides();
             loop = collapse(shape, one);
         }
-        LinearArgs args{.index = index.address(), .output = out.address(), .fault = on.fault_address(), .strides = {},
-                        .extent = extents[k], .sizes = {}, .count = static_cast<std::uint32_t>(out.numel()), .site = fault_site(op)};
+        LinearArgs args{.index = index.address(),
+                        .output = out.address(),
+                        .fault = on.fault_address(),
+                        .strides = {},
+                        .extent = extents[k],
+                        .sizes = {},
+                        .count = static_cast<std::uint32_t>(out.numel()),
+                        .site = fault_site(op)};
         for (int i = 0; i < loop.shape.size(); i++) {
             args.strides[i] = loop.strides[0][i];
             args.sizes[i] = static_cast<std::uint32_t>(loop.shape[i]);
         }
         on.launch(index.dtype() == DType::i64 ? linear_i64 : linear_i32, DType::none,
-                  Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size()), k == 0 ? 1u : 0u}, linear_grid(ceil_div(args.count, kThreads)),
-                  args, {index, out}, {out});
+                  Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size()), k == 0 ? 1u : 0u},
+                  linear_grid(ceil_div(args.count, kThreads)), args, {index, out}, {out});
     }
     return out;
 }
@@ -123,19 +136,24 @@ void put_rows(const Tensor& target, int dim, const Tensor& index, const Tensor& 
     }
     check(to.length < (std::int64_t{1} << 31), "index: expected fewer than 2^31 places, got ", to.length);
     Stream& on = stream_of(target);
-    PutArgs args{.source = values.address(), .target = through.address(), .index = index.address(), .winner = 0,
+    PutArgs args{.source = values.address(),
+                 .target = through.address(),
+                 .index = index.address(),
+                 .winner = 0,
                  .source_strides = {from.outer_stride, from.row_stride, from.inner_stride},
                  .target_strides = {to.outer_stride, to.row_stride, to.inner_stride},
-                 .count = static_cast<std::uint64_t>(source.numel()), .rows = static_cast<std::uint32_t>(from.length),
+                 .count = static_cast<std::uint64_t>(source.numel()),
+                 .rows = static_cast<std::uint32_t>(from.length),
                  .inner = static_cast<std::uint32_t>(from.inner)};
     Tensor winner;
     if (!on.device().is_cpu()) {
         winner = full({to.length}, Scalar(0), DType::i32, target.device());
         args.winner = winner.address();
-        on.launch(winner_kernel, DType::u8, Spec{kThreads}, linear_grid(ceil_div(args.rows, kThreads)), args, {index}, {winner});
+        on.launch(winner_kernel, DType::u8, Spec{kThreads}, linear_grid(ceil_div(args.rows, kThreads)), args, {index},
+                  {winner});
     }
-    on.launch(put_kernel, storage_dtype(itemsize(target.dtype())), Spec{kThreads}, linear_grid(ceil_div(args.count, kThreads)), args,
-              {values, index, winner}, {through});
+    on.launch(put_kernel, storage_dtype(itemsize(target.dtype())), Spec{kThreads},
+              linear_grid(ceil_div(args.count, kThreads)), args, {values, index, winner}, {through});
     if (!through.is(target)) copy_into(target, through);
 }
 

@@ -68,11 +68,13 @@ void add_segments(const SegmentArgs& args) {
     auto* output = reinterpret_cast<typename E::Storage*>(args.output);
     const auto* starts = reinterpret_cast<const std::uint32_t*>(args.starts);
     const auto* order = reinterpret_cast<const std::uint32_t*>(args.order);
-    const std::int64_t inner = args.inner, lines = static_cast<std::int64_t>(args.count) / inner, step = args.inner_stride;
+    const std::int64_t inner = args.inner, lines = static_cast<std::int64_t>(args.count) / inner,
+                       step = args.inner_stride;
     cpu::parallel_for(lines, std::max<std::int64_t>(1, cpu::kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
         Value sums[kStrip];
         for (std::int64_t line = begin; line < end; line++) {
-            const std::uint32_t row = static_cast<std::uint32_t>(line % args.rows), first = starts[row], last = starts[row + 1];
+            const std::uint32_t row = static_cast<std::uint32_t>(line % args.rows), first = starts[row],
+                                last = starts[row + 1];
             if (first == last) continue;
             const auto* base = source + line / args.rows * args.outer_stride;
             for (std::int64_t strip = 0; strip < inner; strip += kStrip) {
@@ -84,7 +86,8 @@ void add_segments(const SegmentArgs& args) {
                     if (step == 1)
                         for (std::int64_t i = 0; i < n; i++) sums[i] = static_cast<Value>(sums[i] + E::load(from[i]));
                     else
-                        for (std::int64_t i = 0; i < n; i++) sums[i] = static_cast<Value>(sums[i] + E::load(from[i * step]));
+                        for (std::int64_t i = 0; i < n; i++)
+                            sums[i] = static_cast<Value>(sums[i] + E::load(from[i * step]));
                 }
                 for (std::int64_t i = 0; i < n; i++) out[i] = E::store(sums[i]);
             }
@@ -92,7 +95,30 @@ void add_segments(const SegmentArgs& args) {
     });
 }
 
+template <class T>
+void add_in_order(const SegmentArgs& args) {
+    const T* source = reinterpret_cast<const T*>(args.source);
+    T* output = reinterpret_cast<T*>(args.output);
+    const auto* keys = reinterpret_cast<const std::uint32_t*>(args.starts);
+    for (std::uint64_t j = 0; j < args.count; j++)
+        if (keys[j] < args.rows) output[keys[j]] = static_cast<T>(output[keys[j]] + source[j]);
+}
+
 }  // namespace
+
+void scatter_in_order_cpu(const void* raw, DType dtype, const Spec&, Grid) {
+    const auto& args = *static_cast<const SegmentArgs*>(raw);
+    switch (dtype) {
+        case DType::f64:
+            return add_in_order<double>(args);
+        case DType::f32:
+            return add_in_order<float>(args);
+        case DType::i64:
+            return add_in_order<std::uint64_t>(args);
+        default:
+            return add_in_order<std::uint32_t>(args);
+    }
+}
 
 void index_keys_i64_cpu(const void* raw, DType, const Spec& spec, Grid) {
     keys_of<std::int64_t>(*static_cast<const KeysArgs*>(raw), static_cast<int>(spec[1]));
@@ -116,15 +142,24 @@ void segment_starts_cpu(const void* raw, DType, const Spec&, Grid) {
 void segment_add_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const SegmentArgs*>(raw);
     switch (dtype) {
-        case DType::f64: return add_segments<Plain<double>>(args);
-        case DType::f32: return add_segments<Plain<float>>(args);
-        case DType::f16: return add_segments<F16Element>(args);
-        case DType::bf16: return add_segments<BF16Element>(args);
-        case DType::boolean: return add_segments<BoolElement>(args);
-        case DType::i64: return add_segments<Plain<std::uint64_t>>(args);
-        case DType::i32: return add_segments<Plain<std::uint32_t>>(args);
-        case DType::i16: return add_segments<Plain<std::uint16_t>>(args);
-        default: return add_segments<Plain<std::uint8_t>>(args);
+        case DType::f64:
+            return add_segments<Plain<double>>(args);
+        case DType::f32:
+            return add_segments<Plain<float>>(args);
+        case DType::f16:
+            return add_segments<F16Element>(args);
+        case DType::bf16:
+            return add_segments<BF16Element>(args);
+        case DType::boolean:
+            return add_segments<BoolElement>(args);
+        case DType::i64:
+            return add_segments<Plain<std::uint64_t>>(args);
+        case DType::i32:
+            return add_segments<Plain<std::uint32_t>>(args);
+        case DType::i16:
+            return add_segments<Plain<std::uint16_t>>(args);
+        default:
+            return add_segments<Plain<std::uint8_t>>(args);
     }
 }
 

@@ -36,12 +36,14 @@ void select_elements(const SelectArgs& args) {
             const auto at = static_cast<std::int64_t>(index[row * args.index_stride]);
             T* to = output + line * inner;
             if (at == args.skip || at < 0 || at >= args.extent) {
-                if (at != args.skip) report_fault(args.fault, FaultCode::index_out_of_range, args.site, at, args.extent);
+                if (at != args.skip)
+                    report_fault(args.fault, FaultCode::index_out_of_range, args.site, at, args.extent);
                 std::memset(static_cast<void*>(to), 0, static_cast<std::size_t>(inner) * sizeof(T));
                 continue;
             }
             const T* from = input + outer * args.outer_stride + at * args.row_stride;
-            if (args.inner_stride == 1) std::memcpy(to, from, static_cast<std::size_t>(inner) * sizeof(T));
+            if (args.inner_stride == 1)
+                std::memcpy(to, from, static_cast<std::size_t>(inner) * sizeof(T));
             else
                 for (std::int64_t i = 0; i < inner; i++) to[i] = from[i * args.inner_stride];
         }
@@ -52,10 +54,14 @@ template <class Index>
 void select_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const SelectArgs*>(raw);
     switch (itemsize(dtype)) {
-        case 1: return select_elements<std::uint8_t, Index>(args);
-        case 2: return select_elements<std::uint16_t, Index>(args);
-        case 4: return select_elements<std::uint32_t, Index>(args);
-        default: return select_elements<std::uint64_t, Index>(args);
+        case 1:
+            return select_elements<std::uint8_t, Index>(args);
+        case 2:
+            return select_elements<std::uint16_t, Index>(args);
+        case 4:
+            return select_elements<std::uint32_t, Index>(args);
+        default:
+            return select_elements<std::uint64_t, Index>(args);
     }
 }
 
@@ -80,7 +86,8 @@ bool widen(Rows& rows, const Tensor& from, const Tensor& to) {
     return true;
 }
 
-void launch(std::string_view op, const Tensor& input, int dim, const Tensor& index, std::int64_t skip, const Tensor& out) {
+void launch(std::string_view op, const Tensor& input, int dim, const Tensor& index, std::int64_t skip,
+            const Tensor& out) {
     Tensor from = input;
     Rows rows;
     if (!as_rows(from, dim, rows)) {
@@ -93,34 +100,50 @@ void launch(std::string_view op, const Tensor& input, int dim, const Tensor& ind
     const bool wide = widen(rows, from, out);
     Stream& on = stream_of(out);
     const std::int64_t count = rows.outer * index.numel() * rows.inner;
-    const SelectArgs args{.input = from.address(), .output = out.address(), .index = index.address(), .fault = on.fault_address(),
-                          .outer_stride = rows.outer_stride, .row_stride = rows.row_stride, .inner_stride = rows.inner_stride,
-                          .index_stride = index.ndim() ? index.strides()[0] : 0, .extent = rows.length, .skip = skip,
-                          .count = static_cast<std::uint64_t>(count), .rows = static_cast<std::uint32_t>(index.numel()),
-                          .inner = static_cast<std::uint32_t>(rows.inner), .site = fault_site(op)};
-    const Kernel& kernel = index.dtype() == DType::i64 ? (wide ? wide_i64 : kernel_i64) : (wide ? wide_i32 : kernel_i32);
-    on.launch(kernel, wide ? DType::i64 : storage_dtype(itemsize(out.dtype())), Spec{kThreads, count > UINT32_MAX ? 1u : 0u},
-              linear_grid(ceil_div(args.count, kThreads)), args, {from, index}, {out});
+    const SelectArgs args{.input = from.address(),
+                          .output = out.address(),
+                          .index = index.address(),
+                          .fault = on.fault_address(),
+                          .outer_stride = rows.outer_stride,
+                          .row_stride = rows.row_stride,
+                          .inner_stride = rows.inner_stride,
+                          .index_stride = index.ndim() ? index.strides()[0] : 0,
+                          .extent = rows.length,
+                          .skip = skip,
+                          .count = static_cast<std::uint64_t>(count),
+                          .rows = static_cast<std::uint32_t>(index.numel()),
+                          .inner = static_cast<std::uint32_t>(rows.inner),
+                          .site = fault_site(op)};
+    const Kernel& kernel =
+        index.dtype() == DType::i64 ? (wide ? wide_i64 : kernel_i64) : (wide ? wide_i32 : kernel_i32);
+    on.launch(kernel, wide ? DType::i64 : storage_dtype(itemsize(out.dtype())),
+              Spec{kThreads, count > UINT32_MAX ? 1u : 0u}, linear_grid(ceil_div(args.count, kThreads)), args,
+              {from, index}, {out});
 }
 
 }  // namespace
 
 void check_index_dtype(std::string_view op, const Tensor& index) {
-    check<DTypeError>(index.dtype() == DType::i64 || index.dtype() == DType::i32, op, ": index: expected int64 or int32, got ", index.dtype());
+    check<DTypeError>(index.dtype() == DType::i64 || index.dtype() == DType::i32, op,
+                      ": index: expected int64 or int32, got ", index.dtype());
 }
 
 Tensor select_rows(std::string_view op, const Tensor& input, int dim, const Tensor& index, std::int64_t skip) {
     Shape shape = input.shape();
     shape[dim] = index.numel();
-    check<IndexError>(shape[dim] == 0 || input.shape()[dim] > 0 || skip != kNoSkip, op, ": expected an index into a non-empty axis, got shape ",
-                      input.shape());
+    check<IndexError>(shape[dim] == 0 || input.shape()[dim] > 0 || skip != kNoSkip, op,
+                      ": expected an index into a non-empty axis, got shape ", input.shape());
     Tensor out = empty(shape, input.dtype(), input.device());
-    if (out.numel() > 0 && input.numel() == 0) out = zeros_like(out);
-    else if (out.numel() > 0) launch(op, input, dim, index, skip, out);
-    return record(op, out, {input, index}, keep_inputs(1), [dim, skip, shape = input.shape()](const Backward& b) -> Grads {
-        const Tensor& g = b.grad();
-        return {add_rows("index_add", zeros(shape, g.dtype(), g.device()), dim, b.input(1), g, skip), Tensor{}};
-    });
+    if (out.numel() > 0 && input.numel() == 0)
+        out = zeros_like(out);
+    else if (out.numel() > 0)
+        launch(op, input, dim, index, skip, out);
+    return record(
+        op, out, {input, index}, keep_inputs(1), [dim, skip, shape = input.shape()](const Backward& b) -> Grads {
+            const Tensor& g = b.grad();
+            return {add_rows("index_add", zeros(shape, g.dtype(), g.device()), dim, b.input(1), g, skip, true),
+                    Tensor{}};
+        });
 }
 
 }  // namespace vkml

@@ -2,8 +2,8 @@
 
 namespace vkml {
 
-/// output[p, r, q] = input[p, index[r], q]; output packed, input with one stride per axis. Zeros where the index is `skip`.
-/// Units of the last axis are elements, or 16 bytes in the wide kernel.
+/// output[p, r, q] = input[p, index[r], q]; output packed, input with one stride per axis. Zeros where the index is
+/// `skip`. Units of the last axis are elements, or 16 bytes in the wide kernel.
 struct SelectArgs {
     VKML_PTR(T.Storage) input;
     VKML_PTR(T.Storage) output;

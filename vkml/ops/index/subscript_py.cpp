@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "vkml/core/error.h"
+#include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/fill/fill.h"
 #include "vkml/ops/index/advanced.h"
@@ -13,7 +14,8 @@
 namespace vkml::python {
 namespace {
 
-/// A key taken apart: the view its ints, slices and Nones give, and the index tensors that apply to that view, one per axis.
+/// A key taken apart: the view its ints, slices and Nones give, and the index tensors that apply to that view, one per
+/// axis.
 struct Subscript {
     BasicIndex basic;
     std::vector<Tensor> arrays;
@@ -28,11 +30,13 @@ Tensor from_array(nb::handle item, Device device) {
     nb::object array = numpy.attr("asarray")(item);
     const std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
     DType dtype = DType::boolean;
-    if (kind == "i" || kind == "u" || (kind == "f" && nb::cast<std::int64_t>(array.attr("size")) == 0 && !nb::hasattr(item, "dtype"))) {
+    if (kind == "i" || kind == "u" ||
+        (kind == "f" && nb::cast<std::int64_t>(array.attr("size")) == 0 && !nb::hasattr(item, "dtype"))) {
         array = array.attr("astype")("int64");  // an empty list has no kind of its own
         dtype = DType::i64;
     } else if (kind != "b") {
-        fail<IndexError>("index: expected ints, slices, None, Ellipsis, bool masks or integer arrays, got ", text_of(item));
+        fail<IndexError>("index: expected ints, slices, None, Ellipsis, bool masks or integer arrays, got ",
+                         text_of(item));
     }
     const nb::bytes data(array.attr("tobytes")());
     return from_host(data.c_str(), nb::cast<Dims>(array.attr("shape")), dtype, device);
@@ -42,8 +46,8 @@ bool is_tensor(nb::handle h) { return nb::isinstance<Tensor>(h); }
 
 bool is_plain_bool(nb::handle h) {
     if (PyBool_Check(h.ptr())) return true;
-    return !is_tensor(h) && !PyLong_Check(h.ptr()) && nb::hasattr(h, "dtype") && nb::hasattr(h, "ndim") && nb::cast<int>(h.attr("ndim")) == 0 &&
-           nb::cast<std::string>(h.attr("dtype").attr("kind")) == "b";
+    return !is_tensor(h) && !PyLong_Check(h.ptr()) && nb::hasattr(h, "dtype") && nb::hasattr(h, "ndim") &&
+           nb::cast<int>(h.attr("ndim")) == 0 && nb::cast<std::string>(h.attr("dtype").attr("kind")) == "b";
 }
 
 bool is_array(nb::handle h) {
@@ -64,14 +68,15 @@ int axes_of(nb::handle part) {
 }
 
 class Parser {
-public:
+  public:
     explicit Parser(const Tensor& t) : tensor_(t) {}
 
     Subscript parse(nb::handle key) {
         std::vector<nb::object> parts;
         if (PyTuple_Check(key.ptr()))
             for (nb::handle part : nb::borrow<nb::tuple>(key)) parts.push_back(nb::borrow(part));
-        else parts.push_back(nb::borrow(key));
+        else
+            parts.push_back(nb::borrow(key));
         int used = 0, ellipses = 0;
         // Lists of bools are masks: only as arrays do they say how many axes they take.
         for (nb::object& part : parts) {
@@ -80,12 +85,13 @@ public:
             ellipses += part.is(nb::handle(Py_Ellipsis));
         }
         check<IndexError>(ellipses <= 1, "index: expected at most one Ellipsis, got ", ellipses);
-        check<IndexError>(used <= tensor_.ndim(), "index: expected at most ", tensor_.ndim(), " indices for shape ", tensor_.shape(), ", got ", used);
+        check<IndexError>(used <= tensor_.ndim(), "index: expected at most ", tensor_.ndim(), " indices for shape ",
+                          tensor_.shape(), ", got ", used);
         for (const nb::object& part : parts) add(part, used);
         return std::move(out_);
     }
 
-private:
+  private:
     void add(nb::handle part, int used) {
         if (part.is(nb::handle(Py_Ellipsis))) {
             for (int skip = tensor_.ndim() - used; skip > 0; skip--) keep();
@@ -119,7 +125,8 @@ private:
     void add_slice(nb::handle part) {
         Py_ssize_t start = 0, stop = 0, step = 0;
         if (PySlice_Unpack(part.ptr(), &start, &stop, &step) < 0) nb::raise_python_error();
-        check(step > 0, "index: expected a slice step > 0, got ", static_cast<std::int64_t>(step), "; flip() reverses an axis");
+        check(step > 0, "index: expected a slice step > 0, got ", static_cast<std::int64_t>(step),
+              "; flip() reverses an axis");
         const std::int64_t extent = tensor_.shape()[source_];
         PySlice_AdjustIndices(extent, &start, &stop, step);
         if (start != 0 || stop != extent || step != 1)
@@ -131,13 +138,14 @@ private:
         const nb::object index = nb::steal(PyNumber_Index(part.ptr()));
         if (!index.is_valid()) {
             PyErr_Clear();
-            fail<IndexError>("index: expected ints, slices, None, Ellipsis, bool masks or integer arrays, got ", text_of(part));
+            fail<IndexError>("index: expected ints, slices, None, Ellipsis, bool masks or integer arrays, got ",
+                             text_of(part));
         }
         int overflow = 0;
         std::int64_t value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
         const std::int64_t extent = tensor_.shape()[source_];
-        check<IndexError>(!overflow && value >= -extent && value < extent, "index: expected an index in [", -extent, ", ", extent, ") for axis ",
-                          source_, ", got ", text_of(index));
+        check<IndexError>(!overflow && value >= -extent && value < extent, "index: expected an index in [", -extent,
+                          ", ", extent, ") for axis ", source_, ", got ", text_of(index));
         if (value < 0) value += extent;
         out_.basic.steps.push_back({BasicIndex::Kind::select, shown_, value});
         source_++;
@@ -176,15 +184,16 @@ Tensor value_of(nb::handle value, const Tensor& target) {
 
 Tensor subscript(const Tensor& t, nb::handle key) {
     const Subscript s = Parser(t).parse(key);
-    nb::gil_scoped_release unlocked;
+    GilRelease unlocked;
     if (!s.advanced) return basic_get(t, s.basic);
     return index_get(s.basic.steps.empty() ? t : basic_get(t, s.basic), s.arrays);
 }
 
 void assign_subscript(const Tensor& t, nb::handle key, nb::handle value) {
     const Subscript s = Parser(t).parse(key);
-    const Tensor given = value_of(value, t);
-    nb::gil_scoped_release unlocked;
+    // Converted like any store; a value's gradient passes back through the cast.
+    const Tensor given = cast(value_of(value, t), t.dtype());
+    GilRelease unlocked;
     if (!s.advanced) return basic_put(t, s.basic, given);
     if (s.basic.steps.empty()) return index_put(t, s.arrays, given);
     mixed_put(t, s.basic, s.arrays, given);

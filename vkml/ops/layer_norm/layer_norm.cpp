@@ -16,9 +16,12 @@ Tensor layer_norm(const Tensor& input, std::int64_t normalized_axes, double eps,
     const bool keep = tracks(inputs);
     const NormResult result = run_norm(layer_norm_kernels, input, axes, eps, weight, bias, keep);
     return record("layer_norm", result.y, {input, weight, bias}, keep_inputs(0, 1, 2),
-                  [axes, mean = result.mean, rstd = result.rstd](const Backward& b) -> Grads {
-                      const NormGrads grads = run_norm_backward(layer_norm_kernels, b.grad(), b.input(0), axes, mean, rstd, b.input(1),
-                                                                b.needs(0), b.needs(1), b.needs(2) ? b.input(2) : Tensor{});
+                  [axes, eps, mean = result.mean, rstd = result.rstd](const Backward& b) -> Grads {
+                      const Tensor bias_like = b.needs(2) ? b.input(2) : Tensor{};
+                      const NormGrads grads =
+                          grad_enabled() ? composed_norm_backward(layer_norm_kernels, b.grad(), b.input(0), axes, eps, b.input(1), b.needs(1), bias_like)
+                                         : run_norm_backward(layer_norm_kernels, b.grad(), b.input(0), axes, mean, rstd, b.input(1), b.needs(0),
+                                                             b.needs(1), bias_like);
                       return {grads.x, grads.weight, grads.bias};
                   });
 }

@@ -1,7 +1,10 @@
+#include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
+#include "vkml/ops/elementwise/elementwise.h"
 #include "vkml/ops/fill/fill.h"
 #include "vkml/autograd/grad_mode.h"
 #include "vkml/ops/layer_norm/norm_kernel.h"
+#include "vkml/ops/reduce/reduce.h"
 #include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
 
@@ -101,6 +104,24 @@ NormGrads run_norm_backward(const NormKernels& norm, const Tensor& gradient, con
         launch_rows(norm.op, norm.backward, x, layout, as_float, norm.flag, {x, g, w, mean, rstd}, {out.x});
     }
     if (want_weight || bias_like.defined()) parameter_grads(norm, x, g, layout, out, mean, rstd, as_float);
+    return out;
+}
+
+NormGrads composed_norm_backward(const NormKernels& norm, const Tensor& gradient, const Tensor& input, int axes, double eps,
+                                 const Tensor& weight, bool want_weight, const Tensor& bias_like) {
+    const DType wide = value_dtype(input);
+    Dims dims, rows;
+    for (int i = 0; i < input.ndim(); i++) (i < input.ndim() - axes ? rows : dims).push_back(i);
+    const Tensor g = cast(gradient, wide), x = cast(input, wide);
+    const Tensor centred = norm.flag == kCentred ? sub(x, mean(x, dims, true)) : x;
+    const Tensor r = rsqrt(add(mean(square(centred), dims, true), eps)), hat = mul(centred, r);
+    const Tensor gh = weight.defined() ? mul(g, cast(weight, wide)) : g;
+    const Tensor inside = norm.flag == kCentred ? sub(gh, mean(gh, dims, true)) : gh;
+    const auto add_rows = [&](const Tensor& t) { return rows.empty() ? t : sum(t, rows); };
+    NormGrads out;
+    out.x = cast(mul(r, sub(inside, mul(hat, mean(mul(gh, hat), dims, true)))), input.dtype());
+    if (want_weight) out.weight = cast(add_rows(mul(g, hat)), weight.dtype());
+    if (bias_like.defined()) out.bias = cast(add_rows(g), bias_like.dtype());
     return out;
 }
 

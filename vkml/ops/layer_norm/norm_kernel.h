@@ -41,7 +41,11 @@ struct NormGrads {
 NormGrads run_norm_backward(const NormKernels& norm, const Tensor& g, const Tensor& x, int axes, const Tensor& mean, const Tensor& rstd,
                             const Tensor& weight, bool want_x, bool want_weight, const Tensor& bias_like);
 
-/// Checks of the arguments both operators take; `sizes` is the normalised shape, or empty when `axes` counts axes.
+/// The same from ordinary operators, for a backward that is itself recorded: the second derivative is theirs.
+NormGrads composed_norm_backward(const NormKernels& norm, const Tensor& g, const Tensor& x, int axes, double eps, const Tensor& weight,
+                                 bool want_weight, const Tensor& bias_like);
+
+/// Checks of the arguments both operators take.
 int check_norm(std::string_view op, const Tensor& x, std::int64_t axes);
 void check_norm_parameter(std::string_view op, std::string_view name, const Tensor& x, int axes, const Tensor& parameter);
 /// The count of trailing axes that a list of their sizes stands for. Throws ShapeError unless it matches.

@@ -1,6 +1,7 @@
 #include "vkml/ops/linear/linear.h"
 
 #include "vkml/autograd/node.h"
+#include "vkml/ops/elementwise/elementwise.h"
 #include "vkml/ops/matmul/gemm.h"
 #include "vkml/ops/matmul/matmul.h"
 #include "vkml/ops/reduce/reduce.h"
@@ -51,6 +52,22 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     if (!bias.defined())
         return record("linear", out, {input, weight}, keep_inputs(0, 1), [](const Backward& b) { return gradients(b, false); });
     return record("linear", out, {input, weight, bias}, keep_inputs(0, 1), [](const Backward& b) { return gradients(b, true); });
+}
+
+Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+    check(a.ndim() == 2 && b.ndim() == 2, "addmm: expected rank 2, got ", a.shape(), " and ", b.shape());
+    check(a.size(1) == b.size(0), "addmm: expected inner sizes to agree, got ", a.shape(), " and ", b.shape());
+    check<DTypeError>(input.dtype() == a.dtype() && a.dtype() == b.dtype(), "addmm: expected one dtype, got ", input.dtype(), ", ", a.dtype(),
+                      " and ", b.dtype());
+    common_device("addmm", {&input, &a, &b});
+    const Shape shape{a.size(0), b.size(1)};
+    check(input.ndim() <= 2 && broadcast_shapes("addmm", input.shape(), shape) == shape, "addmm: expected a shape that broadcasts to ", shape,
+          ", got ", input.shape());
+    const Tensor product = matmul(a, b);
+    if (beta.floating == 0) return alpha.floating == 1 ? product : mul(product, alpha);
+    if (alpha.floating == 1 && beta.floating == 1) return add(product, input);
+    if (is_floating(a.dtype()) && a.dtype() != DType::f64) return scaled_add(product, expand(input, shape), alpha.floating, beta.floating);
+    return add(mul(product, alpha), mul(input, beta));
 }
 
 Tensor bmm(const Tensor& input, const Tensor& other) {

@@ -1,4 +1,5 @@
 #pragma once
+#include "vkml/core/scalar.h"
 #include "vkml/core/tensor.h"
 
 namespace vkml {
@@ -6,6 +7,9 @@ namespace vkml {
 /// input (..., in) times weight (out, in) transposed, plus bias (out), in one kernel. One floating dtype. With in = 0 the bias remains.
 /// Throws ShapeError for sizes that do not fit, DTypeError for dtypes that differ.
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias = {});
+
+/// input beta + (a b) alpha for matrices a and b; input broadcasts to the product. beta = 0 ignores input, NaN and all.
+Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1);
 
 /// Batches of matrices: (b, n, k) times (b, k, m), without broadcasting.
 Tensor bmm(const Tensor& input, const Tensor& other);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <memory>
 
@@ -39,7 +40,12 @@ struct Bfloat {
 template <>
 struct Element<Half> {
     using Value = float;
-    static float load(Half x) { return float_from_f16(x.bits); }
+    /// As float_from_f16, without a branch: the exponent is moved by a multiplication, which is exact for subnormals too.
+    static float load(Half x) {
+        const std::uint32_t magnitude = (x.bits & 0x7fffu) << 13, sign = static_cast<std::uint32_t>(x.bits & 0x8000u) << 16;
+        const std::uint32_t finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+        return std::bit_cast<float>(sign | (magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite));
+    }
     static Half store(float x) { return {f16_from_float(x)}; }
 };
 template <>

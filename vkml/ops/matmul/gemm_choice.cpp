@@ -149,6 +149,13 @@ const char* refuses_coopmat(const GemmProblem& p, const Limits& limits) {
     return nullptr;
 }
 
+/// A vector of outputs that gemv does not read well, and too few terms to share: tiles would be 31 parts of 32 empty.
+const char* refuses_thin(const GemmProblem& p, const Limits&) {
+    if (wanted() >= 0) return "another kernel is asked for by name";
+    if (p.m != 1 && p.n != 1) return "neither M nor N is 1";
+    return p.k > 256 ? "K is long enough for tiles" : nullptr;
+}
+
 const char* refuses_reg(const GemmProblem& p, const Limits& limits) {
     if (is_wide(p.dtype)) return "the 32x32 tile is for f32, f16 and bf16";
     return lacks_blocked(limits);
@@ -197,6 +204,7 @@ constexpr Row kTable[] = {
     {{"gemm_naive", Pipeline::naive}, refuses_forced_naive},
     {{"gemm_tiled", Pipeline::tiled}, refuses_named<Pipeline::tiled>},
     {{"gemm_db", Pipeline::db}, refuses_named<Pipeline::db>},
+    {{"gemm_naive", Pipeline::naive}, refuses_thin},
     {{"gemm_coopmat", Pipeline::coopmat}, refuses_coopmat},
     {{"gemm_large", Pipeline::large}, refuses_large},
     {{"gemm_split_k_reduce", Pipeline::split_k}, refuses_split},

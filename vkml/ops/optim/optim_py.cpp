@@ -41,7 +41,7 @@ VKML_PYTHON(optim) {
              [](MultiTensorOptimizer& self, const nb::sequence& gradients) {
                  std::vector<Tensor> given;
                  for (nb::handle g : gradients) given.push_back(g.is_none() ? Tensor{} : nb::cast<Tensor>(g));
-                 nb::gil_scoped_release released;
+                 GilRelease released;
                  self.step(given);
              },
              "gradients"_a, "One gradient per parameter, None where there is none.")

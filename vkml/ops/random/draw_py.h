@@ -15,6 +15,8 @@ inline std::uint64_t word(const nb::int_& value) {
 }
 
 /// (seed, offset); without a seed the default generator's next draw, whose offset it chooses itself.
-inline Draw draw_of(const Seed& seed, const nb::int_& offset) { return seed ? Draw{word(*seed), word(offset)} : next_draw(); }
+inline Draw draw_of(const Seed& seed, const nb::int_& offset) {
+    return seed ? Draw{word(*seed), word(offset)} : next_draw();
+}
 
 }  // namespace vkml::python

@@ -53,7 +53,8 @@ Tensor randn(const Shape& shape, Draw draw, DType dtype, Device device) {
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Draw draw, DType dtype, Device device) {
     check<DTypeError>(is_integer(dtype), "randint: dtype: expected an integer dtype, got ", dtype);
     check(low < high, "randint: expected low < high, got ", low, " and ", high);
-    check(fits(low, dtype) && fits(high - 1, dtype), "randint: expected a range that ", dtype, " holds, got [", low, ", ", high, ")");
+    check(fits(low, dtype) && fits(high - 1, dtype), "randint: expected a range that ", dtype, " holds, got [", low,
+          ", ", high, ")");
     const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
     return draw_into_new(randint_kernel, shape, draw, dtype, device, low, range);
 }
@@ -61,7 +62,8 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Draw dra
 Tensor randperm(std::int64_t n, Draw draw, Device device) {
     check(n >= 0, "randperm: n: expected a number >= 0, got ", n);
     // Two equal keys of 64 bits are as good as impossible, and the stable sort settles even those.
-    constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(), kHigh = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min(),
+                           kHigh = std::numeric_limits<std::int64_t>::max();
     return argsort(randint(kLow, kHigh, {n}, draw, DType::i64, device));
 }
 

@@ -1,15 +1,15 @@
-#include <bit>
-#include <cmath>
+#include <algorithm>
 
 #include "vkml/core/float16.h"
-#include "vkml/ops/random/random_kernel.h"
 #include "vkml/core/random.h"
+#include "vkml/ops/random/random_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/cpu/philox.h"
 
 namespace vkml {
 namespace {
 
-constexpr std::int64_t kDrawGrain = 4096;
+constexpr std::int64_t kDrawGrain = 16384, kStrip = 512;
 
 template <class T, class Element>
 void fill_draw(const RandomArgs& args, const Element& element) {
@@ -18,32 +18,6 @@ void fill_draw(const RandomArgs& args, const Element& element) {
     cpu::parallel_for(static_cast<std::int64_t>(args.count), kDrawGrain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; i++) output[i] = element(philox(draw, static_cast<std::uint64_t>(i)));
     });
-}
-
-/// The two below mirror random.slang step by step, so that both devices give the same bits where their sqrt agrees.
-float log_unit(float u) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(u) - 0x3f3504f3u;
-    const float exponent = static_cast<float>(static_cast<std::int32_t>(bits) >> 23);
-    const float f = std::bit_cast<float>((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-    const float s = f / (2.0f + f), z = s * s;
-    const float series = z * (0.33333334f + z * (0.2f + z * (0.14285715f + z * 0.11111111f)));
-    return (2.0f * s) + (2.0f * s * series + exponent * 0.69314718f);
-}
-
-float cos_turn(float v) {
-    const auto quadrant = static_cast<std::uint32_t>(v * 4.0f + 0.5f);
-    const float x = (v * 4.0f - static_cast<float>(quadrant)) * 1.57079637f, z = x * x;
-    const float c = 1.0f + z * (-0.5f + z * (0.041666668f + z * (-0.0013888889f + z * 2.4801588e-5f)));
-    const float s = x * (1.0f + z * (-0.16666667f + z * (0.008333334f + z * (-0.00019841270f + z * 2.7557319e-6f))));
-    const float r = (quadrant & 1u) ? s : c;
-    return ((quadrant + 1u) & 2u) ? -r : r;
-}
-
-float uniform(const PhiloxWords& w) { return static_cast<float>(w[0] >> 8) * 0x1p-24f; }
-
-float normal(const PhiloxWords& w) {
-    const float u = static_cast<float>((w[0] >> 8) + 1) * 0x1p-24f, v = static_cast<float>(w[1] >> 8) * 0x1p-24f;
-    return std::sqrt(-2.0f * log_unit(u)) * cos_turn(v);
 }
 
 std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
@@ -63,14 +37,39 @@ void integers(const RandomArgs& args) {
     });
 }
 
-/// 16-bit floats hold the f32 number rounded.
-template <class Number>
-void floats(const RandomArgs& args, DType dtype, const Number& number) {
+using Fill = void (*)(Draw draw, std::uint64_t first, std::int64_t n, float* out);
+
+void uniform(Draw draw, std::uint64_t first, std::int64_t n, float* out) {
+    std::uint32_t words[kStrip];
+    cpu::philox_words(draw, first, n, words);
+    for (std::int64_t i = 0; i < n; i++) out[i] = static_cast<float>(words[i] >> 8) * 0x1p-24f;
+}
+
+/// Strips of f32 numbers, stored as they are or rounded to `T`.
+template <class T, class Store>
+void fill_strips(const RandomArgs& args, Fill fill, const Store& store) {
+    T* output = reinterpret_cast<T*>(args.output);
+    const auto run = [&](std::int64_t begin, std::int64_t end) {
+        float strip[kStrip];
+        for (std::int64_t i = begin; i < end; i += kStrip) {
+            const std::int64_t n = std::min(kStrip, end - i);
+            fill({args.seed, args.offset}, static_cast<std::uint64_t>(i), n, strip);
+            for (std::int64_t k = 0; k < n; k++) output[i + k] = store(strip[k]);
+        }
+    };
+    cpu::parallel_for(static_cast<std::int64_t>(args.count), kDrawGrain, run);
+}
+
+void floats(const RandomArgs& args, DType dtype, Fill fill) {
     switch (dtype) {
-        case DType::f32: return fill_draw<float>(args, number);
+        case DType::f64:
+            return fill_strips<double>(args, fill, [](float x) { return static_cast<double>(x); });
+        case DType::f32:
+            return fill_strips<float>(args, fill, [](float x) { return x; });
         case DType::f16:
-            return fill_draw<std::uint16_t>(args, [&](const PhiloxWords& w) { return f16_from_float(number(w)); });
-        default: return fill_draw<std::uint16_t>(args, [&](const PhiloxWords& w) { return bf16_from_float(number(w)); });
+            return fill_strips<std::uint16_t>(args, fill, f16_from_float);
+        default:
+            return fill_strips<std::uint16_t>(args, fill, bf16_from_float);
     }
 }
 
@@ -85,18 +84,20 @@ void rand_cpu(const void* raw, DType dtype, const Spec&, Grid) {
 }
 
 void randn_cpu(const void* raw, DType dtype, const Spec&, Grid) {
-    const auto& args = *static_cast<const RandomArgs*>(raw);
-    if (dtype != DType::f64) return floats(args, dtype, normal);
-    fill_draw<double>(args, [](const PhiloxWords& w) { return static_cast<double>(normal(w)); });
+    floats(*static_cast<const RandomArgs*>(raw), dtype, cpu::philox_normal);
 }
 
 void randint_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const RandomArgs*>(raw);
     switch (itemsize(dtype)) {
-        case 1: return integers<std::uint8_t>(args);
-        case 2: return integers<std::uint16_t>(args);
-        case 4: return integers<std::uint32_t>(args);
-        default: return integers<std::uint64_t>(args);
+        case 1:
+            return integers<std::uint8_t>(args);
+        case 2:
+            return integers<std::uint16_t>(args);
+        case 4:
+            return integers<std::uint32_t>(args);
+        default:
+            return integers<std::uint64_t>(args);
     }
 }
 

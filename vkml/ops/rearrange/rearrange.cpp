@@ -56,7 +56,8 @@ Tensor flip(const Tensor& input, const Dims& dims) {
         }
         move_into(out, input.view(layout));
     }
-    return record("flip", out, {input}, keep_nothing, [axes](const Backward& b) -> Grads { return {flip(b.grad(), axes)}; });
+    return record("flip", out, {input}, keep_nothing,
+                  [axes](const Backward& b) -> Grads { return {flip(b.grad(), axes)}; });
 }
 
 Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
@@ -74,7 +75,8 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
 }
 
 Tensor repeat(const Tensor& input, const Dims& repeats) {
-    check(repeats.size() >= input.ndim(), "repeat: repeats: expected at least ", input.ndim(), " numbers, got ", repeats);
+    check(repeats.size() >= input.ndim(), "repeat: repeats: expected at least ", input.ndim(), " numbers, got ",
+          repeats);
     for (std::int64_t times : repeats) check(times >= 0, "repeat: repeats: expected numbers >= 0, got ", repeats);
     Shape shape = input.shape();
     while (shape.size() < repeats.size()) shape.insert(0, 1);
@@ -96,11 +98,11 @@ Tensor repeat_interleave(const Tensor& input, std::int64_t repeats, std::optiona
     const int axis = dim ? wrap_dim("repeat_interleave", *dim, input.ndim()) : 0;
     Shape wide = x.shape(), shape = x.shape();
     shape[axis] *= repeats;
-    if (x.ndim() == kMaxRank) {  // no room for another axis: merge those in front
-        Shape front = {-1};
-        for (int i = axis; i < x.ndim(); i++) front.push_back(x.shape()[i]);
-        if (axis == 0) return movedim(repeat_interleave(movedim(x, {0}, {7}), repeats, 7), {7}, {0});
-        return reshape(repeat_interleave(reshape(x, front), repeats, 1), shape);
+    if (x.ndim() == kMaxRank) {  // no room for another axis: merge the others
+        Shape merged{1, x.shape()[axis], 1};
+        for (int i = 0; i < x.ndim(); i++)
+            if (i != axis) merged[i < axis ? 0 : 2] *= x.shape()[i];
+        return reshape(repeat_interleave(reshape(x, merged), repeats, 1), shape);
     }
     wide.insert(axis + 1, repeats);
     return own(reshape(expand(unsqueeze(x, axis + 1), wide), shape), input);
@@ -108,13 +110,13 @@ Tensor repeat_interleave(const Tensor& input, std::int64_t repeats, std::optiona
 
 Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::optional<std::int64_t> dim) {
     common_device("repeat_interleave", {&input, &repeats});
-    check<DTypeError>(repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32, "repeat_interleave: repeats: expected int64 or int32, got ",
-                      repeats.dtype());
+    check<DTypeError>(repeats.dtype() == DType::i64 || repeats.dtype() == DType::i32,
+                      "repeat_interleave: repeats: expected int64 or int32, got ", repeats.dtype());
     const Tensor x = dim && input.ndim() > 0 ? input : reshape(input, {-1});
     const int axis = dim ? wrap_dim("repeat_interleave", *dim, input.ndim()) : 0;
     const std::int64_t extent = x.shape()[axis];
-    check(repeats.ndim() <= 1 && (repeats.numel() == extent || repeats.numel() == 1), "repeat_interleave: repeats: expected shape (", extent,
-          ",), got ", repeats.shape());
+    check(repeats.ndim() <= 1 && (repeats.numel() == extent || repeats.numel() == 1),
+          "repeat_interleave: repeats: expected shape (", extent, ",), got ", repeats.shape());
     const bool wide = repeats.dtype() == DType::i64;
     std::vector<std::int64_t> counts(static_cast<std::size_t>(repeats.numel())), places;
     std::vector<std::int32_t> narrow_counts(counts.size());

@@ -8,7 +8,8 @@ namespace vkml {
 
 /// Reverses the axes listed.
 Tensor flip(const Tensor& input, const Dims& dims);
-/// Moves elements along dims by shifts, those that fall off come back at the other end. Without dims, along the flattened tensor.
+/// Moves elements along dims by shifts, those that fall off come back at the other end. Without dims, along the
+/// flattened tensor.
 Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims = {});
 /// The tensor side by side, repeats[i] times along axis i; one number per axis at least, more make new leading axes.
 Tensor repeat(const Tensor& input, const Dims& repeats);

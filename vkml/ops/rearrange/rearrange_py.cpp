@@ -14,7 +14,8 @@ Dims dims_of(nb::args args) {
     return nb::cast<Dims>(nb::handle(args));
 }
 
-Tensor interleave(const Tensor& input, const std::variant<std::int64_t, Tensor>& repeats, std::optional<std::int64_t> dim) {
+Tensor interleave(const Tensor& input, const std::variant<std::int64_t, Tensor>& repeats,
+                  std::optional<std::int64_t> dim) {
     if (const auto* times = std::get_if<std::int64_t>(&repeats)) return repeat_interleave(input, *times, dim);
     return repeat_interleave(input, std::get<Tensor>(repeats), dim);
 }
@@ -22,10 +23,13 @@ Tensor interleave(const Tensor& input, const std::variant<std::int64_t, Tensor>&
 }  // namespace
 
 VKML_PYTHON(rearrange) {
-    const auto roll_ = [](const Tensor& input, const Dims& shifts, const std::optional<Dims>& dims) { return roll(input, shifts, dims.value_or(Dims{})); };
+    const auto roll_ = [](const Tensor& input, const Dims& shifts, const std::optional<Dims>& dims) {
+        return roll(input, shifts, dims.value_or(Dims{}));
+    };
     m.def("flip", &flip, "input"_a, "dims"_a, "A copy with the axes listed reversed.");
     m.def("roll", roll_, "input"_a, "shifts"_a, "dims"_a = nb::none(),
-          "Moves elements along dims; those that fall off come back at the other end. Without dims, along the flattened tensor.");
+          "Moves elements along dims; those that fall off come back at the other end. Without dims, along the "
+          "flattened tensor.");
     m.def("repeat", &repeat, "input"_a, "repeats"_a, "The tensor side by side, repeats[i] times along axis i.");
     m.def("tile", &tile, "input"_a, "dims"_a, "repeat(), but fewer numbers than axes count from the last axis.");
     m.def("repeat_interleave", &interleave, "input"_a, "repeats"_a, "dim"_a = nb::none(),

@@ -2,6 +2,8 @@
 
 #include "vkml/autograd/node.h"
 #include "vkml/ops/copy/copy.h"
+#include "vkml/ops/elementwise/elementwise.h"
+#include "vkml/ops/reduce/reduce.h"
 #include "vkml/ops/softmax/softmax_kernel.h"
 #include "vkml/runtime/registry.h"
 
@@ -55,11 +57,16 @@ Tensor log_softmax(const Tensor& input, std::int64_t dim) {
                   [dim](const Backward& b) -> Grads { return {log_softmax_backward(b.grad(), b.output(), dim)}; });
 }
 
+// Composed of ordinary operators while the backward itself is recorded: the second derivative is theirs.
 Tensor softmax_backward(const Tensor& g, const Tensor& y, std::int64_t dim) {
+    const TensorArg inputs[] = {g, y};
+    if (tracks(inputs)) return mul(y, sub(g, sum(mul(g, y), {dim}, true)));
     return run_backward("softmax_backward", g, y, dim, false);
 }
 
 Tensor log_softmax_backward(const Tensor& g, const Tensor& y, std::int64_t dim) {
+    const TensorArg inputs[] = {g, y};
+    if (tracks(inputs)) return sub(g, mul(exp(y), sum(g, {dim}, true)));
     return run_backward("log_softmax_backward", g, y, dim, true);
 }
 

@@ -17,7 +17,8 @@ constexpr std::uint32_t kTile = 128 * 16;  // pairs per workgroup, as in radix.s
 constexpr int kDigitBits = 4;
 constexpr int kHostDigitBits = 8;
 
-/// All digits in one call: begin and end are those of the whole sort, and the result goes to sorted_keys and sorted_values.
+/// All digits in one call: begin and end are those of the whole sort, and the result goes to sorted_keys and
+/// sorted_values.
 template <class Key>
 void sort_on_host(const RadixArgs& args) {
     Key* keys = reinterpret_cast<Key*>(args.keys);
@@ -26,7 +27,8 @@ void sort_on_host(const RadixArgs& args) {
     auto* sorted_values = reinterpret_cast<std::uint32_t*>(args.sorted_values);
     bool in_place = true;
     for (std::uint32_t begin = args.begin; begin < args.end; begin += kHostDigitBits) {
-        const Key mask = static_cast<Key>((std::uint64_t{1} << std::min<std::uint32_t>(kHostDigitBits, args.end - begin)) - 1);
+        const Key mask =
+            static_cast<Key>((std::uint64_t{1} << std::min<std::uint32_t>(kHostDigitBits, args.end - begin)) - 1);
         std::array<std::uint32_t, (1 << kHostDigitBits)> place{};
         for (std::uint32_t i = 0; i < args.count; i++) place[(keys[i] >> begin) & mask]++;
         std::uint32_t sum = 0;
@@ -47,8 +49,10 @@ void sort_on_host(const RadixArgs& args) {
 
 void radix_sort_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const RadixArgs*>(raw);
-    if (itemsize(dtype) == 4) sort_on_host<std::uint32_t>(args);
-    else sort_on_host<std::uint64_t>(args);
+    if (itemsize(dtype) == 4)
+        sort_on_host<std::uint32_t>(args);
+    else
+        sort_on_host<std::uint64_t>(args);
 }
 
 constexpr Kernel host_kernel{"radix_sort", {}, radix_sort_cpu};
@@ -64,10 +68,15 @@ KeyedPairs sort_pairs(const KeyedPairs& pairs, int begin, int end) {
     if (count <= 1 || begin >= end) return pairs;
     Stream& on = stream_of(pairs.keys);
     KeyedPairs from = pairs, to{empty_like(pairs.keys), empty_like(pairs.values)};
-    RadixArgs args{.keys = 0, .sorted_keys = 0, .values = 0, .sorted_values = 0, .counts = 0,
+    RadixArgs args{.keys = 0,
+                   .sorted_keys = 0,
+                   .values = 0,
+                   .sorted_values = 0,
+                   .counts = 0,
                    .count = static_cast<std::uint32_t>(count),
                    .tiles = static_cast<std::uint32_t>(ceil_div(static_cast<std::uint64_t>(count), kTile)),
-                   .begin = static_cast<std::uint32_t>(begin), .end = static_cast<std::uint32_t>(end)};
+                   .begin = static_cast<std::uint32_t>(begin),
+                   .end = static_cast<std::uint32_t>(end)};
     const auto aim = [&] {
         args.keys = from.keys.address();
         args.values = from.values.address();
@@ -88,7 +97,8 @@ KeyedPairs sort_pairs(const KeyedPairs& pairs, int begin, int end) {
         args.end = static_cast<std::uint32_t>(std::min(bit + kDigitBits, end));
         on.launch(count_kernel, type, {}, linear_grid(args.tiles), args, {from.keys}, {counts});
         on.launch(scan_kernel, type, {}, {}, args, {}, {counts});
-        on.launch(scatter_kernel, type, {}, linear_grid(args.tiles), args, {from.keys, from.values, counts}, {to.keys, to.values});
+        on.launch(scatter_kernel, type, {}, linear_grid(args.tiles), args, {from.keys, from.values, counts},
+                  {to.keys, to.values});
         std::swap(from, to);
     }
     return from;

@@ -9,8 +9,8 @@ struct KeyedPairs {
     Tensor values;  // int32 storage, read as unsigned; packed
 };
 
-/// The pairs in ascending order of bits [begin, end) of their keys; equal ones keep their order. Least significant digit first:
-/// linear in the count. May overwrite `pairs`. Throws ShapeError from 2^31 pairs on.
+/// The pairs in ascending order of bits [begin, end) of their keys; equal ones keep their order. Least significant
+/// digit first: linear in the count. May overwrite `pairs`. Throws ShapeError from 2^31 pairs on.
 KeyedPairs sort_pairs(const KeyedPairs& pairs, int begin, int end);
 
 }  // namespace vkml

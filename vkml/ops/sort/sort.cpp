@@ -5,10 +5,10 @@
 
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/index/index.h"
+#include "vkml/ops/shape/shape.h"
 #include "vkml/ops/sort/radix.h"
 #include "vkml/ops/sort/rows.h"
 #include "vkml/ops/sort/sort_kernel.h"
-#include "vkml/ops/shape/shape.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
@@ -35,7 +35,8 @@ void sort_by_radix(const Tensor& input, const Tensor& indices, SortArgs args, bo
     Stream& on = stream_of(input);
     const bool wide = itemsize(input.dtype()) == 8;
     const std::int64_t count = std::int64_t{args.rows} * args.length;
-    KeyedPairs pairs{empty({count}, wide ? DType::i64 : DType::i32, input.device()), empty({count}, DType::i32, input.device())};
+    KeyedPairs pairs{empty({count}, wide ? DType::i64 : DType::i32, input.device()),
+                     empty({count}, DType::i32, input.device())};
     const Grid grid = linear_grid(ceil_div(static_cast<std::uint64_t>(count), kThreads));
     const Spec spec{kThreads, descending ? 1u : 0u, 2};
     args.keys = pairs.keys.address();
@@ -68,14 +69,21 @@ Tensor argsort(const Tensor& input, std::int64_t dim, bool descending) {
         from = contiguous(from);
         as_rows(from, axis, rows);
     }
-    const SortArgs args{.input = from.address(), .indices = indices.address(), .keys = 0, .positions = 0,
-                        .outer_stride = rows.outer_stride, .row_stride = rows.row_stride, .inner_stride = rows.inner_stride,
-                        .rows = static_cast<std::uint32_t>(rows.outer * rows.inner), .length = static_cast<std::uint32_t>(rows.length),
+    const SortArgs args{.input = from.address(),
+                        .indices = indices.address(),
+                        .keys = 0,
+                        .positions = 0,
+                        .outer_stride = rows.outer_stride,
+                        .row_stride = rows.row_stride,
+                        .inner_stride = rows.inner_stride,
+                        .rows = static_cast<std::uint32_t>(rows.outer * rows.inner),
+                        .length = static_cast<std::uint32_t>(rows.length),
                         .inners = static_cast<std::uint32_t>(rows.inner)};
     Stream& on = stream_of(input);
     if (choose("sort.rows", "sort", kVariants, Problem{rows.length, on.device().is_cpu()}, on.limits()) == 0) {
         const auto padded = static_cast<std::uint32_t>(std::bit_ceil(static_cast<std::uint64_t>(rows.length)));
-        const Spec spec{kThreads, descending ? 1u : 0u, std::max(2u, std::min(padded, static_cast<std::uint32_t>(kLongestRow)))};
+        const Spec spec{kThreads, descending ? 1u : 0u,
+                        std::max(2u, std::min(padded, static_cast<std::uint32_t>(kLongestRow)))};
         on.launch(sort_rows_kernel, input.dtype(), spec, linear_grid(args.rows), args, {from}, {indices});
     } else {
         sort_by_radix(from, indices, args, descending);
@@ -94,8 +102,10 @@ Sorted topk(const Tensor& input, std::int64_t k, std::int64_t dim, bool largest)
     const std::int64_t extent = input.ndim() ? input.shape()[axis] : 1;
     check(k >= 0 && k <= extent, "topk: k: expected 0 to ", extent, ", got ", k);
     Tensor indices = argsort(input, axis, largest);
-    if (input.ndim() > 0) indices = contiguous(narrow(indices, axis, 0, k));
-    else if (k == 0) indices = empty({0}, DType::i64, input.device());
+    if (input.ndim() > 0)
+        indices = contiguous(narrow(indices, axis, 0, k));
+    else if (k == 0)
+        indices = empty({0}, DType::i64, input.device());
     return {gather(input, axis, indices), indices};
 }
 

@@ -14,7 +14,8 @@ struct Sorted {
 /// Ascending, or descending with equal elements still in the order of their indices. The values are differentiable.
 Sorted sort(const Tensor& input, std::int64_t dim = -1, bool descending = false);
 Tensor argsort(const Tensor& input, std::int64_t dim = -1, bool descending = false);
-/// The k largest (or smallest) in order; among equals the lower index comes first. Throws ShapeError if k exceeds the extent.
+/// The k largest (or smallest) in order; among equals the lower index comes first. Throws ShapeError if k exceeds the
+/// extent.
 Sorted topk(const Tensor& input, std::int64_t k, std::int64_t dim = -1, bool largest = true);
 
 }  // namespace vkml

@@ -53,11 +53,15 @@ void sort_all(const SortArgs& args, bool descending, Raw sign, Raw infinity) {
             const Raw* from = input + outer * args.outer_stride + inner * args.inner_stride;
             for (std::int64_t i = 0; i < length; i++) {
                 const Raw key = key_of(from[i * args.row_stride], sign, infinity);
-                entries[static_cast<std::size_t>(i)] = {descending ? static_cast<Raw>(~key) : key, static_cast<std::uint32_t>(i)};
+                entries[static_cast<std::size_t>(i)] = {descending ? static_cast<Raw>(~key) : key,
+                                                        static_cast<std::uint32_t>(i)};
             }
-            if (length >= kShort) radix_sort(entries, other);
+            if (length >= kShort)
+                radix_sort(entries, other);
             else
-                std::ranges::sort(entries, [](const auto& a, const auto& b) { return a.key != b.key ? a.key < b.key : a.place < b.place; });
+                std::ranges::sort(entries, [](const auto& a, const auto& b) {
+                    return a.key != b.key ? a.key < b.key : a.place < b.place;
+                });
             std::int64_t* to = indices + outer * length * inners + inner;
             for (std::int64_t i = 0; i < length; i++) to[i * inners] = entries[static_cast<std::size_t>(i)].place;
         }
@@ -70,15 +74,24 @@ void sort_rows_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const SortArgs*>(raw);
     const bool descending = spec[1] != 0;
     switch (dtype) {
-        case DType::f64: return sort_all<std::uint64_t>(args, descending, std::uint64_t{1} << 63, 0x7ff0000000000000u);
-        case DType::f32: return sort_all<std::uint32_t>(args, descending, 0x80000000u, 0x7f800000u);
-        case DType::f16: return sort_all<std::uint16_t>(args, descending, 0x8000u, 0x7c00u);
-        case DType::bf16: return sort_all<std::uint16_t>(args, descending, 0x8000u, 0x7f80u);
-        case DType::i64: return sort_all<std::uint64_t>(args, descending, std::uint64_t{1} << 63, 0);
-        case DType::i32: return sort_all<std::uint32_t>(args, descending, 0x80000000u, 0);
-        case DType::i16: return sort_all<std::uint16_t>(args, descending, 0x8000u, 0);
-        case DType::i8: return sort_all<std::uint8_t>(args, descending, 0x80u, 0);
-        default: return sort_all<std::uint8_t>(args, descending, 0, 0);
+        case DType::f64:
+            return sort_all<std::uint64_t>(args, descending, std::uint64_t{1} << 63, 0x7ff0000000000000u);
+        case DType::f32:
+            return sort_all<std::uint32_t>(args, descending, 0x80000000u, 0x7f800000u);
+        case DType::f16:
+            return sort_all<std::uint16_t>(args, descending, 0x8000u, 0x7c00u);
+        case DType::bf16:
+            return sort_all<std::uint16_t>(args, descending, 0x8000u, 0x7f80u);
+        case DType::i64:
+            return sort_all<std::uint64_t>(args, descending, std::uint64_t{1} << 63, 0);
+        case DType::i32:
+            return sort_all<std::uint32_t>(args, descending, 0x80000000u, 0);
+        case DType::i16:
+            return sort_all<std::uint16_t>(args, descending, 0x8000u, 0);
+        case DType::i8:
+            return sort_all<std::uint8_t>(args, descending, 0x80u, 0);
+        default:
+            return sort_all<std::uint8_t>(args, descending, 0, 0);
     }
 }
 

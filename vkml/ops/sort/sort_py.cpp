@@ -6,11 +6,16 @@ VKML_PYTHON(sort) {
     using namespace vkml;
     using namespace vkml::python;
     const auto both = [](const Sorted& s) { return nb::make_tuple(s.values, s.indices); };
-    const auto sort_ = [=](const Tensor& input, std::int64_t dim, bool descending) { return both(sort(input, dim, descending)); };
-    const auto topk_ = [=](const Tensor& input, std::int64_t k, std::int64_t dim, bool largest) { return both(topk(input, k, dim, largest)); };
+    const auto sort_ = [=](const Tensor& input, std::int64_t dim, bool descending) {
+        return both(sort(input, dim, descending));
+    };
+    const auto topk_ = [=](const Tensor& input, std::int64_t k, std::int64_t dim, bool largest) {
+        return both(topk(input, k, dim, largest));
+    };
     m.def("sort", sort_, "input"_a, "dim"_a = -1, "descending"_a = false,
           "(values, indices) in ascending order along dim; stable, NaN counts as the largest value.");
-    m.def("argsort", &argsort, "input"_a, "dim"_a = -1, "descending"_a = false, "The indices that sort along dim; stable, NaN last.");
+    m.def("argsort", &argsort, "input"_a, "dim"_a = -1, "descending"_a = false,
+          "The indices that sort along dim; stable, NaN last.");
     m.def("topk", topk_, "input"_a, "k"_a, "dim"_a = -1, "largest"_a = true,
           "(values, indices) of the k largest along dim in order; among equals the lower index comes first.");
     const auto unique_ = [](const Tensor& input, bool, bool inverse, bool counts) -> nb::object {
@@ -21,7 +26,8 @@ VKML_PYTHON(sort) {
         return nb::cast(u.values);
     };
     m.def("unique", unique_, "input"_a, "sorted"_a = true, "return_inverse"_a = false, "return_counts"_a = false,
-          "The distinct elements in ascending order; on request which of them each element is, and how often each occurs.");
+          "The distinct elements in ascending order; on request which of them each element is, and how often each "
+          "occurs.");
     tensor.def("unique", unique_, "sorted"_a = true, "return_inverse"_a = false, "return_counts"_a = false);
     tensor.def("sort", sort_, "dim"_a = -1, "descending"_a = false)
         .def("argsort", &argsort, "dim"_a = -1, "descending"_a = false)

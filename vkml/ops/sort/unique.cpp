@@ -49,7 +49,8 @@ Unique unique(const Tensor& input) {
     const Shape found{static_cast<std::int64_t>(first.size())};
     const Device device = input.device();
     return {index_select(sorted.values, 0, from_host(first.data(), found, DType::i64, device)),
-            from_host(inverse.data(), input.shape(), DType::i64, device), from_host(counts.data(), found, DType::i64, device)};
+            from_host(inverse.data(), input.shape(), DType::i64, device),
+            from_host(counts.data(), found, DType::i64, device)};
 }
 
 }  // namespace vkml

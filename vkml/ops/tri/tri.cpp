@@ -24,33 +24,38 @@ void triangles(const TriArgs& args, bool upper) {
     const T* input = reinterpret_cast<const T*>(args.input);
     T* output = reinterpret_cast<T*>(args.output);
     const std::int64_t lines = static_cast<std::int64_t>(args.matrices * args.rows);
-    cpu::parallel_for(lines, std::max<std::int64_t>(1, cpu::kGrain / args.columns), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t line = begin; line < end; line++) {
-            std::int64_t matrix = line / args.rows;
-            const std::int64_t row = line % args.rows, edge = row + args.diagonal, columns = args.columns;
-            std::int64_t offset = row * args.row_stride;
-            for (int axis = kBatchAxes - 1; axis >= 0; axis--) {
-                offset += matrix % args.sizes[axis] * args.strides[axis];
-                matrix /= args.sizes[axis];
+    cpu::parallel_for(
+        lines, std::max<std::int64_t>(1, cpu::kGrain / args.columns), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t line = begin; line < end; line++) {
+                std::int64_t matrix = line / args.rows;
+                const std::int64_t row = line % args.rows, edge = row + args.diagonal, columns = args.columns;
+                std::int64_t offset = row * args.row_stride;
+                for (int axis = kBatchAxes - 1; axis >= 0; axis--) {
+                    offset += matrix % args.sizes[axis] * args.strides[axis];
+                    matrix /= args.sizes[axis];
+                }
+                const std::int64_t low = upper ? std::clamp<std::int64_t>(edge, 0, columns) : 0;
+                const std::int64_t high = upper ? columns : std::clamp<std::int64_t>(edge + 1, 0, columns);
+                T* to = output + line * columns;
+                std::fill(to, to + low, T{0});
+                for (std::int64_t c = low; c < high; c++) to[c] = input[offset + c * args.column_stride];
+                std::fill(to + high, to + columns, T{0});
             }
-            const std::int64_t low = upper ? std::clamp<std::int64_t>(edge, 0, columns) : 0;
-            const std::int64_t high = upper ? columns : std::clamp<std::int64_t>(edge + 1, 0, columns);
-            T* to = output + line * columns;
-            std::fill(to, to + low, T{0});
-            for (std::int64_t c = low; c < high; c++) to[c] = input[offset + c * args.column_stride];
-            std::fill(to + high, to + columns, T{0});
-        }
-    });
+        });
 }
 
 void tri_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const TriArgs*>(raw);
     const bool upper = spec[1] != 0;
     switch (itemsize(dtype)) {
-        case 1: return triangles<std::uint8_t>(args, upper);
-        case 2: return triangles<std::uint16_t>(args, upper);
-        case 4: return triangles<std::uint32_t>(args, upper);
-        default: return triangles<std::uint64_t>(args, upper);
+        case 1:
+            return triangles<std::uint8_t>(args, upper);
+        case 2:
+            return triangles<std::uint16_t>(args, upper);
+        case 4:
+            return triangles<std::uint32_t>(args, upper);
+        default:
+            return triangles<std::uint64_t>(args, upper);
     }
 }
 

@@ -1,5 +1,7 @@
 #include "vkml/runtime/cpu/onednn.h"
 
+#include <omp.h>
+
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
@@ -103,13 +105,35 @@ std::unique_ptr<Product> make(const MatmulProblem& p) {
     return product;
 }
 
+/// oneDNN's team is OpenMP's: sets its size while it lives.
+class Threads {
+public:
+    explicit Threads(int count) : before_(omp_get_max_threads()), count_(count) {
+        if (count != before_) omp_set_num_threads(count);
+    }
+    ~Threads() {
+        if (count_ != before_) omp_set_num_threads(before_);
+    }
+    Threads(const Threads&) = delete;
+    Threads& operator=(const Threads&) = delete;
+    int count() const { return count_; }
+
+private:
+    int before_, count_;
+};
+
 }  // namespace
 
 bool onednn_matmul(const MatmulProblem& problem, const void* a, const void* b, void* c, const void* bias) {
     constexpr std::size_t kMostPrimitives = 512;
     thread_local std::unordered_map<Key, std::unique_ptr<Product>, Hash> products;
     thread_local dnnl::stream stream(engine());
-    const Key key{problem, thread_count()};
+    // Waking another thread costs some microseconds. The number of threads does not change the sums.
+    constexpr double kWorthThreads = 2e6;
+    const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
+                        static_cast<double>(problem.outer * problem.inner);
+    const Threads threads(work < kWorthThreads ? 1 : thread_count());
+    const Key key{problem, threads.count()};
     auto found = products.find(key);
     if (found == products.end()) {
         if (products.size() >= kMostPrimitives) products.clear();

@@ -187,6 +187,14 @@ HWY_INLINE F32 reduce(F32 x, I32& quadrant) {
 #undef I
 #undef M
 
+/// erfc(-x / sqrt 2) / 2, with what the rounding of the argument costs the tail put back.
+HWY_INLINE double normal_cdf(double x) {
+    constexpr double kHigh = 0.70710678118654757, kLow = -4.833646656726457e-17;  // 1 / sqrt 2
+    const double t = -x * kHigh, rest = std::fma(-x, kHigh, -t) - x * kLow;
+    const double tail = std::erfc(t);
+    return std::isfinite(rest) ? 0.5 * (tail - 1.1283791670955126 * std::exp(-t * t) * rest) : 0.5 * tail;
+}
+
 #define V F64
 #define M Mask<double>
 #define C(x) V(x)
@@ -205,7 +213,7 @@ VKML_LANES(sin, std::sin(x))
 VKML_LANES(cos, std::cos(x))
 VKML_LANES(tan, std::tan(x))
 VKML_LANES(sigmoid, 1 / (1 + std::exp(-x)))
-VKML_LANES(normalCdf, 0.5 * std::erfc(-x * 0.70710678118654752440))
+VKML_LANES(normalCdf, normal_cdf(x))
 VKML_LANES(softplus, x != x ? x : std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))))
 #undef VKML_LANES
 HWY_INLINE V expTimes(V a, V factor) { return exp(a) * factor; }

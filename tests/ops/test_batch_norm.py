@@ -1,0 +1,76 @@
+"""batch_norm with given statistics, batch_norm_train with the batch's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from helpers import assert_close, assert_within, tensor, to_numpy
+from op_cases import Tolerance, op_cases
+
+import vkml
+
+
+def channels(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return t.reshape(1, -1, *[1] * (x.ndim - 2))
+
+
+def np_batch_norm(x: np.ndarray, mean: np.ndarray, variance: np.ndarray, *affine: np.ndarray) -> np.ndarray:
+    y = (x - channels(x, mean)) / np.sqrt(channels(x, variance) + 1e-5)
+    return y * channels(x, affine[0]) + channels(x, affine[1]) if affine else y
+
+
+def np_batch_norm_train(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, ...]:
+    axes = (0, *range(2, x.ndim))
+    mean, variance = x.mean(axes), x.var(axes)
+    return np_batch_norm(x, mean, variance, weight, bias), mean, variance
+
+
+def torch_batch_norm(torch: Any, x: Any, mean: Any, variance: Any, weight: Any, bias: Any) -> Any:
+    return torch.nn.functional.batch_norm(x, mean, variance, weight, bias, False, 0.0, 1e-5)
+
+
+def zeros(shape: tuple, device: str) -> vkml.Tensor:
+    return tensor(np.zeros(shape), "float32", device)
+
+
+C3 = ((3,), (3,))
+ERRORS = [
+    (lambda d: vkml.batch_norm(zeros((2, 3), d), zeros((4,), d), zeros((3,), d)), "ShapeError", r"^batch_norm: mean: expected shape \(3,\), got \(4,\)$"),
+    (lambda d: vkml.batch_norm(zeros((3,), d), zeros((3,), d), zeros((3,), d)), "ShapeError", r"^batch_norm: expected rank >= 2, got \(3,\)$"),
+    (lambda d: vkml.batch_norm_train(zeros((1, 3), d)), "ShapeError", r"expected more than one value per channel, got \(1, 3\)$"),
+]  # fmt: skip
+DOMAIN = [(-3.0, 3.0), (-1.0, 1.0), (0.5, 2.0), (-2.0, 2.0), (-2.0, 2.0)]
+TestBatchNorm = op_cases("batch_norm", np_batch_norm, torch=torch_batch_norm, domain=DOMAIN, second=True, errors=ERRORS,
+                         shapes=[(s, *C3, *C3) for s in ((2, 3), (4, 3, 5), (2, 3, 4, 5), (0, 3, 2), (1, 3, 2, 2, 2))],
+                         tolerance=Tolerance(row=2e-6), grad_tolerance=3e-5, layouts=("transposed", "rotated", "offset"))  # fmt: skip
+# The statistics come back in f32 from 16-bit input, so only the wide dtypes fit one declaration.
+TestBatchNormTrain = op_cases("batch_norm_train", np_batch_norm_train, dtypes=("float32", "float64"), second=True,
+                              shapes=[((4, 3), *C3), ((2, 3, 4), *C3), ((3, 3, 2, 5), *C3)], tolerance=Tolerance(row=3e-6),
+                              grad_tolerance=1e-4)  # fmt: skip
+
+
+def test_large_mean_small_spread(device: str, rng: np.random.Generator) -> None:
+    held = to_numpy(tensor(1e4 + 1e-2 * rng.normal(0, 1, (10, 2, 250, 200)), "float32"))
+    y, mean, variance = vkml.batch_norm_train(tensor(held, "float32", device))
+    exact = held.var((0, 2, 3))
+    assert_close(variance, exact, rtol=1e-5)
+    assert_close(mean, held.mean((0, 2, 3)), rtol=1e-7)
+    expected = (held - channels(held, held.mean((0, 2, 3)))) / np.sqrt(channels(held, exact) + 1e-5)
+    assert_within(to_numpy(y), expected, 1e-5 * np.abs(expected).max())
+
+
+def test_negative_or_nan_variance_spoils_its_channel_only(device: str) -> None:
+    x = tensor(np.arange(12.0).reshape(2, 3, 2), "float32", device)
+    y = to_numpy(vkml.batch_norm(x, zeros((3,), device), tensor([1, -1, float("nan")], "float32", device)))
+    assert np.isfinite(y[:, 0]).all() and np.isnan(y[:, 1:]).all()
+
+
+def test_16_bit_input_with_float_statistics(device: str, rng: np.random.Generator) -> None:
+    for dtype, unit in (("float16", 2.0**-10), ("bfloat16", 2.0**-7)):
+        x = tensor(rng.normal(0, 1, (4, 3, 5)), dtype, device)
+        stats = [tensor(v, "float32", device) for v in ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0], [1.5, 0.5, -1.0], [0.0, 1.0, -1.0])]
+        y = vkml.batch_norm(x, *stats)
+        assert y.dtype == x.dtype
+        expected = np_batch_norm(to_numpy(x), *map(to_numpy, stats))
+        assert_within(to_numpy(y), expected, unit * np.abs(expected) + 1e-5)

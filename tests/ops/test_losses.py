@@ -1,0 +1,142 @@
+"""Losses: values, gradients, reductions, the edges of cross_entropy, and classes out of range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import assert_close, tensor, to_numpy
+from op_cases import Tolerance, op_cases
+
+import vkml
+
+REDUCTIONS = ["mean", "sum", "none"]
+NEAR = Tolerance(row=3e-6, rel=3e-6)
+
+
+def reduce(loss: np.ndarray, reduction: str) -> np.ndarray:
+    return {"mean": np.mean, "sum": np.sum, "none": np.asarray}[reduction](loss)
+
+
+def huber(d: np.ndarray, delta: float) -> np.ndarray:
+    a = np.abs(d)
+    return np.where(a <= delta, d * d / 2, delta * (a - delta / 2))
+
+
+def pair(name: str, loss: Any, **more: Any) -> type:
+    settings = {"torch": name, "shapes": [((4, 5), (4, 5)), ((7,), (7,)), ((2, 3, 4), (2, 3, 4))], "tolerance": NEAR, "second": True,
+                "reduction": REDUCTIONS, "grad_tolerance": 3e-5}  # fmt: skip
+    return op_cases(name, lambda x, t, reduction, **kw: reduce(loss(x, t, **kw), reduction), **{**settings, **more})
+
+
+TestMse = pair("mse_loss", lambda x, t: (x - t) ** 2)
+TestL1 = pair("l1_loss", lambda x, t: np.abs(x - t))
+TestSmoothL1 = pair("smooth_l1_loss", lambda x, t, beta: huber(x - t, beta) / beta, beta=[1.0, 0.3], second=False)
+TestHuber = pair("huber_loss", lambda x, t, delta: huber(x - t, delta), delta=[1.0, 2.0], second=False)
+TestKlDiv = pair("kl_div", lambda x, t: t * (np.log(t) - x), domain=[(-3, -0.1), (0.1, 1.0)])
+TestKlDivLog = pair("kl_div", lambda x, t, log_target: np.exp(t) * (t - x), log_target=True, domain=[(-3, -0.1), (-3, -0.1)])
+TestBce = pair("binary_cross_entropy", lambda x, t: -(t * np.log(x) + (1 - t) * np.log1p(-x)), domain=[(0.05, 0.95), (0.0, 1.0)])
+TestBceLogits = pair("binary_cross_entropy_with_logits", lambda x, t: t * np.logaddexp(0, -x) + (1 - t) * np.logaddexp(0, x),
+                     domain=[(-6, 6), (0.0, 1.0)])  # fmt: skip
+
+
+def np_cross_entropy(x: np.ndarray, t: np.ndarray, w: np.ndarray | None = None, ignore_index: int = -100, reduction: str = "mean",
+                     label_smoothing: float = 0.0) -> np.ndarray:  # fmt: skip
+    axis = 0 if x.ndim == 1 else 1
+    d = x - x.max(axis, keepdims=True)
+    logs = np.moveaxis(d - np.log(np.exp(d).sum(axis, keepdims=True)), axis, -1)
+    w = np.ones(logs.shape[-1]) if w is None else w
+    kept = t != ignore_index
+    safe = np.where(kept, t, 0)
+    scale = np.where(kept, w[safe], 0.0)
+    loss = -scale * np.take_along_axis(logs, safe[..., None], -1)[..., 0]
+    loss = (1 - label_smoothing) * loss - np.where(kept, label_smoothing / logs.shape[-1] * (logs * w).sum(-1), 0)
+    return loss.sum() / scale.sum() if reduction == "mean" else reduce(loss, reduction)
+
+
+def classes(rng: np.random.Generator, x: tuple, *weight: tuple, **kwargs: Any) -> list[np.ndarray]:
+    axis = 0 if len(x) == 1 else 1
+    target = rng.integers(0, x[axis], x[:axis] + x[axis + 1 :])
+    if target.size > 2:
+        target.flat[1] = kwargs.get("ignore_index", -100)
+    return [rng.uniform(-3, 3, x), target, *(rng.uniform(0.5, 2, s) for s in weight)]
+
+
+LOGITS = [((5, 4),), ((4,),), ((2, 3, 4),), ((2, 5, 2, 3),), ((3, 65),), ((33, 7),)]
+COMMON = {"inputs": classes, "reduction": REDUCTIONS, "label_smoothing": [0.0, 0.1], "tolerance": NEAR, "second": True, "grad_tolerance": 3e-5,
+          "layouts": ()}  # fmt: skip
+TestCrossEntropy = op_cases("cross_entropy", np_cross_entropy, torch="cross_entropy", shapes=LOGITS, **COMMON)
+TestCrossEntropyWeighted = op_cases("cross_entropy", np_cross_entropy, torch="cross_entropy", name="cross_entropy with weights",
+                                    shapes=[((5, 4), (4,)), ((2, 3, 4), (3,))], **{**COMMON, "dtypes": ("float32", "float64"),
+                                    "second": False})  # fmt: skip
+
+
+def test_cross_entropy_known_values(device: str) -> None:
+    x = tensor([[1, 2, 3]], "float32", device, True)
+    loss = vkml.cross_entropy(x, vkml.tensor([2], device=device))
+    assert_close(loss, np.array(0.40760596), rtol=1e-6)
+    loss.backward()
+    assert_close(x.grad, np.array([[0.0900306, 0.2447285, -0.3347590]]), atol=1e-6)
+
+
+def test_cross_entropy_all_ignored(device: str) -> None:
+    t = vkml.tensor([-100, -100], device=device)
+    for reduction, value in (("mean", np.nan), ("sum", 0.0)):
+        x = tensor([[1, 2, 3], [3, 2, 1]], "float32", device, True)
+        loss = vkml.cross_entropy(x, t, reduction=reduction)
+        assert_close(loss, np.array(value))
+        loss.backward()
+        assert (to_numpy(x.grad) == 0).all()
+
+
+@pytest.mark.parametrize("bad", [3, -1, 1 << 40])
+def test_class_out_of_range(device: str, bad: int) -> None:
+    for op in (vkml.cross_entropy, vkml.nll_loss):
+        with pytest.raises(vkml.IndexError_, match=rf"{op.__name__}: expected an index in \[0, 3\), got {bad}"):
+            op(tensor(np.ones((2, 3)), "float32", device), vkml.tensor([0, bad], device=device)).numpy()
+
+
+def test_cross_entropy_of_probabilities(device: str, rng: np.random.Generator) -> None:
+    x = rng.uniform(-3, 3, (4, 5)).astype(np.float32)
+    p = rng.dirichlet(np.ones(5), 4).astype(np.float32)
+    logs = x - np.log(np.exp(x).sum(1, keepdims=True))
+    for reduction in REDUCTIONS:
+        got = vkml.cross_entropy(vkml.tensor(x, device=device), vkml.tensor(p, device=device), reduction=reduction)
+        assert_close(got, reduce(-(p * logs).sum(1), reduction), rtol=1e-5)
+
+
+def test_older_calls_and_int32_targets(device: str) -> None:
+    x, t = tensor([[1, 2, 3], [1, 0, 0]], "float32", device), np.array([2, 0])
+    expected = np_cross_entropy(to_numpy(x), t, reduction="sum")
+    assert_close(vkml.cross_entropy(x, vkml.tensor(t, device=device), "sum"), expected, rtol=1e-6)
+    assert_close(vkml.cross_entropy(x, vkml.tensor(t.astype(np.int32), device=device), reduction=vkml.Reduction.sum), expected, rtol=1e-6)
+
+
+def test_known_values(device: str) -> None:
+    def t(v: Any) -> vkml.Tensor:
+        return tensor(v, "float32", device)
+
+    assert_close(vkml.binary_cross_entropy_with_logits(t([0.0]), t([1.0])), np.array(0.6931472), rtol=1e-6)
+    got = vkml.binary_cross_entropy_with_logits(t([1, 2]), t([1, 0]), reduction="none", pos_weight=t([2, 3]))
+    assert_close(got, np.array([0.6265234, 2.1269281]), rtol=1e-6)
+    assert_close(vkml.kl_div(t([[-1, -2]]), t([[0.5, 0.5]])), np.array(0.4034264), rtol=1e-6)
+    assert_close(vkml.kl_div(t([[-1, -2]]), t([[0.5, 0.5]]), "batchmean"), np.array(0.8068528), rtol=1e-6)
+    assert_close(vkml.kl_div(t([-1, -2]), t([0.0, 1.0]), "sum"), np.array(2.0), rtol=1e-6)
+    assert_close(vkml.huber_loss(t([0, 0.5, 3]), t([0, 0, 0]), "none"), np.array([0, 0.125, 2.5]))
+    assert_close(vkml.huber_loss(t([0, 0.5, 3]), t([0, 0, 0]), "none", 2.0), np.array([0, 0.125, 4]))
+    x = tensor([0, 0.5, 3], "float32", device, True)
+    vkml.huber_loss(x, t([0, 0, 0]), "sum").backward()
+    assert_close(x.grad, np.array([0, 0.5, 1]))
+
+
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda t: vkml.huber_loss(t, t, delta=0), "ShapeError", "^huber_loss: delta: expected a number > 0, got 0"),
+    (lambda t: vkml.mse_loss(t, t, "most"), "ShapeError", "^mse_loss: reduction: expected mean, sum or none, got most$"),
+    (lambda t: vkml.cross_entropy(t, vkml.tensor([1, 2, 3])), "ShapeError", r"^cross_entropy: target: expected shape \(2,\), got \(3,\)$"),
+    (lambda t: vkml.cross_entropy(t, vkml.tensor([1, 2]), vkml.zeros(4)), "ShapeError", r"^cross_entropy: weight: expected shape \(3,\), got \(4,\)$"),
+    (lambda t: vkml.cross_entropy(vkml.tensor([[1, 2]]), vkml.tensor([1])), "DTypeError", "^cross_entropy: expected a floating-point tensor, got int64$"),
+])  # fmt: skip
+def test_errors(call: Any, error: str, text: str) -> None:
+    with pytest.raises(getattr(vkml, error), match=text):
+        call(tensor(np.ones((2, 3)), "float32", "cpu"))
