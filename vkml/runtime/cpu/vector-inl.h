@@ -225,23 +225,28 @@ HWY_INLINE V normalCdfTimes(V a, V factor) { return normalCdf(a) * factor; }
 HWY_INLINE V pow(V a, V b) {
     return lanes(a, b, [](double x, double y) { return std::pow(x, y); });
 }
-#include "vkml/runtime/slang/math_activation.h"
-#include "vkml/runtime/slang/math_common.h"
+// In this order: each calls the ones before.
 #include "vkml/runtime/slang/math_float.h"
+
+#include "vkml/runtime/slang/math_common.h"
+
+#include "vkml/runtime/slang/math_activation.h"
 #undef V
 #undef C
 #undef M
 
 #define V I32
 #define M Mask<std::int32_t>
-#include "vkml/runtime/slang/math_common.h"
 #include "vkml/runtime/slang/math_integer.h"
+
+#include "vkml/runtime/slang/math_common.h"
 #undef V
 #undef M
 #define V I64
 #define M Mask<std::int64_t>
-#include "vkml/runtime/slang/math_common.h"
 #include "vkml/runtime/slang/math_integer.h"
+
+#include "vkml/runtime/slang/math_common.h"
 #undef V
 #undef M
 #undef MATH
