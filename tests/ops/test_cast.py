@@ -14,7 +14,13 @@ from helpers import ALL, INTEGERS, NUMPY, bits, dtype_name, is_float, tensor, to
 import vkml
 
 NAN, INF = math.nan, math.inf
-RANGES = {"int64": (-(2**63), 2**63 - 1), "int32": (-(2**31), 2**31 - 1), "int16": (-(2**15), 2**15 - 1), "int8": (-128, 127), "uint8": (0, 255)}  # fmt: skip
+RANGES = {
+    "int64": (-(2**63), 2**63 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+}
 
 
 def reference(values: np.ndarray, source: str, target: str) -> np.ndarray:
@@ -56,10 +62,47 @@ def samples(dtype: str, rng: np.random.Generator) -> np.ndarray:
     if dtype in INTEGERS:
         low, high = RANGES[dtype]
         around = [v for e in range(64) for d in (-1, 0, 1) for s in (1, -1) if low <= (v := s * 2**e + d) <= high]
-        ties = [v for v in (2049, 2051, 16777217, 16777219, 33554435, 2**53 + 1, 2**62 + 2**38, 2**62 + 2**38 + 1) if v <= high]
+        ties = [
+            v
+            for v in (2049, 2051, 16777217, 16777219, 33554435, 2**53 + 1, 2**62 + 2**38, 2**62 + 2**38 + 1)
+            if v <= high
+        ]
         return np.array([*around, *ties, *rng.integers(low, high, 200).tolist()], dtype=NUMPY[dtype])
-    values = [0.0, -0.0, 1.5, -1.5, 0.9, -0.9, NAN, INF, -INF, 65519, 65520, 2049, 2051, 6e-8, 2.9e-8, 1.00390625, 1.01171875, 3.39e38,
-              3.3961775e38, 255.9, 256.0, -1.0, 127.5, 128, -128.9, -129, 2147483647.0, 2147483648.0, -2147483904.0, 9.3e18, -9.3e18, 1e300, 5e-46]  # fmt: skip
+    values = [
+        0.0,
+        -0.0,
+        1.5,
+        -1.5,
+        0.9,
+        -0.9,
+        NAN,
+        INF,
+        -INF,
+        65519,
+        65520,
+        2049,
+        2051,
+        6e-8,
+        2.9e-8,
+        1.00390625,
+        1.01171875,
+        3.39e38,
+        3.3961775e38,
+        255.9,
+        256.0,
+        -1.0,
+        127.5,
+        128,
+        -128.9,
+        -129,
+        2147483647.0,
+        2147483648.0,
+        -2147483904.0,
+        9.3e18,
+        -9.3e18,
+        1e300,
+        5e-46,
+    ]
     with np.errstate(over="ignore"):
         mixed = np.array([*values, *(rng.normal(0, 1, 300) * 10 ** rng.uniform(-12, 12, 300)).tolist()])
         return mixed.astype(NUMPY[dtype])
@@ -76,7 +119,9 @@ def test_every_pair(source: str, device: str, rng: np.random.Generator) -> None:
         got, expected = to_numpy(y), reference(values, source, target)
         expected = expected.astype(np.float64) if is_float(target) else expected
         bad = ~((got == expected) | ((got != got) & (expected != expected)))
-        assert not bad.any(), f"{source} to {target}: {values[bad][:4]} gave {got[bad][:4]}, expected {expected[bad][:4]}"
+        assert not bad.any(), (
+            f"{source} to {target}: {values[bad][:4]} gave {got[bad][:4]}, expected {expected[bad][:4]}"
+        )
         if is_float(source) and is_float(target):
             number = ~np.isnan(values.astype(np.float64))
             np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(values.astype(np.float64))[number])
@@ -113,9 +158,13 @@ def test_strides(device: str, rng: np.random.Generator) -> None:
     a = rng.normal(0, 50, (3, 4, 5, 6)).astype(np.float32)
     x = tensor(a, device=device)
     for view, shown in [
-        (x.permute(3, 1, 0, 2), a.transpose(3, 1, 0, 2)), (x[:, ::2, 1:, ::3], a[:, ::2, 1:, ::3]), (x[1, 2], a[1, 2]),
-        (x[:, :1].expand([3, 4, 5, 6]), np.broadcast_to(a[:, :1], a.shape)), (x[:, :0], a[:, :0]), (x[0, 0, 0, 0], a[0, 0, 0, 0]),
-    ]:  # fmt: skip
+        (x.permute(3, 1, 0, 2), a.transpose(3, 1, 0, 2)),
+        (x[:, ::2, 1:, ::3], a[:, ::2, 1:, ::3]),
+        (x[1, 2], a[1, 2]),
+        (x[:, :1].expand([3, 4, 5, 6]), np.broadcast_to(a[:, :1], a.shape)),
+        (x[:, :0], a[:, :0]),
+        (x[0, 0, 0, 0], a[0, 0, 0, 0]),
+    ]:
         np.testing.assert_array_equal(vkml.cast(view, "int16").numpy(), shown.astype(np.int16))
     eight = rng.integers(0, 9, (2, 1, 3, 2, 2, 3, 2, 2))
     y = tensor(eight, "int32", device).permute(7, 5, 3, 1, 6, 4, 2, 0)

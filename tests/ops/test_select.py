@@ -15,9 +15,15 @@ import vkml
 
 NAN, INF = math.nan, math.inf
 TRIPLES = [
-    ((), (), ()), ((4,), (4,), (4,)), ((3, 1), (4,), (2, 3, 4)), ((2, 3), (), (3,)), ((), (2, 2), (2,)), ((0, 3), (3,), (1, 3)),
-    ((33, 65), (33, 65), (33, 65)), ((5, 1, 1), (5, 7, 9), (9,)),
-]  # fmt: skip
+    ((), (), ()),
+    ((4,), (4,), (4,)),
+    ((3, 1), (4,), (2, 3, 4)),
+    ((2, 3), (), (3,)),
+    ((), (2, 2), (2,)),
+    ((0, 3), (3,), (1, 3)),
+    ((33, 65), (33, 65), (33, 65)),
+    ((5, 1, 1), (5, 7, 9), (9,)),
+]
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -38,7 +44,9 @@ def test_where_reads_strides(device: str, rng: np.random.Generator) -> None:
     axes = (5, 3, 1, 4, 2, 0)
     other = rng.normal(size=deep.transpose(axes).shape).astype(np.float32)
     mask = other > 0
-    got = vkml.where(tensor(mask, "bool", device), tensor(deep, device=device).permute(*axes), tensor(other, device=device))
+    got = vkml.where(
+        tensor(mask, "bool", device), tensor(deep, device=device).permute(*axes), tensor(other, device=device)
+    )
     np.testing.assert_array_equal(got.numpy(), np.where(mask, deep.transpose(axes), other))
 
 
@@ -72,16 +80,45 @@ def test_where_gradients_of_broadcast_operands(device: str) -> None:
 
 
 TestWhere = op_cases(
-    lambda x, y: vkml.where(x > y, x, y * 2), lambda x, y: np.where(x > y, x, y * 2), name="where", shapes=[((3, 5), (3, 5)), ((4, 1), (3,))],
-    torch=lambda torch, x, y: torch.where(x > y, x, y * 2), second=True,
-)  # fmt: skip
+    lambda x, y: vkml.where(x > y, x, y * 2),
+    lambda x, y: np.where(x > y, x, y * 2),
+    name="where",
+    shapes=[((3, 5), (3, 5)), ((4, 1), (3,))],
+    torch=lambda torch, x, y: torch.where(x > y, x, y * 2),
+    second=True,
+)
 TestClamp = op_cases(
-    lambda x, **bounds: vkml.clamp(x, **bounds), lambda x, min, max: np.clip(x, min, max), name="clamp", dtypes=(*FLOATS, *INTEGERS),
-    torch="clamp", shapes=SHAPES, tolerance=EXACT, min=[-1, None], max=[1, 2], domain=(-5, 5), same_bits=True,
-)  # fmt: skip
+    lambda x, **bounds: vkml.clamp(x, **bounds),
+    lambda x, min, max: np.clip(x, min, max),
+    name="clamp",
+    dtypes=(*FLOATS, *INTEGERS),
+    torch="clamp",
+    shapes=SHAPES,
+    tolerance=EXACT,
+    min=[-1, None],
+    max=[1, 2],
+    domain=(-5, 5),
+    same_bits=True,
+)
 
-TestClampMin = op_cases("clamp_min", lambda x, min: np.maximum(x, min), dtypes=(*FLOATS, *INTEGERS), torch=lambda torch, x, min: torch.clamp(x, min=min), min=1, domain=(-5, 5), same_bits=True)
-TestClampMax = op_cases("clamp_max", lambda x, max: np.minimum(x, max), dtypes=(*FLOATS, *INTEGERS), torch=lambda torch, x, max: torch.clamp(x, max=max), max=1, domain=(-5, 5), same_bits=True)
+TestClampMin = op_cases(
+    "clamp_min",
+    lambda x, min: np.maximum(x, min),
+    dtypes=(*FLOATS, *INTEGERS),
+    torch=lambda torch, x, min: torch.clamp(x, min=min),
+    min=1,
+    domain=(-5, 5),
+    same_bits=True,
+)
+TestClampMax = op_cases(
+    "clamp_max",
+    lambda x, max: np.minimum(x, max),
+    dtypes=(*FLOATS, *INTEGERS),
+    torch=lambda torch, x, max: torch.clamp(x, max=max),
+    max=1,
+    domain=(-5, 5),
+    same_bits=True,
+)
 
 
 def test_masked_fill(device: str, rng: np.random.Generator) -> None:
@@ -114,9 +151,10 @@ def test_clamp_of_nan_and_crossed_bounds(device: str) -> None:
 def test_clamp_gradient_is_one_on_the_bounds(device: str) -> None:
     x = tensor([-2.0, -1.0, 0.0, 1.0, 2.0, NAN], device=device, requires_grad=True)
     for call, expected in [
-        (lambda: vkml.clamp(x, -1, 1), [0, 1, 1, 1, 0, 0]), (lambda: vkml.clamp(x, min=-1), [0, 1, 1, 1, 1, 0]),
+        (lambda: vkml.clamp(x, -1, 1), [0, 1, 1, 1, 0, 0]),
+        (lambda: vkml.clamp(x, min=-1), [0, 1, 1, 1, 1, 0]),
         (lambda: vkml.clamp(x, max=1), [1, 1, 1, 1, 0, 0]),
-    ]:  # fmt: skip
+    ]:
         x.grad = None
         call().sum().backward()
         assert x.grad.numpy().tolist() == expected
@@ -140,12 +178,28 @@ def test_in_place(device: str) -> None:
 
 ERRORS: list[tuple[Callable[[str], Any], type, str]] = [
     (lambda d: vkml.where(tensor([1], "int64", d), 1, 2), vkml.DTypeError, "where: cond: expected bool, got int64"),
-    (lambda d: vkml.masked_fill(tensor([1.0], device=d), tensor([1.0], device=d), 0), vkml.DTypeError, "masked_fill: mask: expected bool"),
-    (lambda d: vkml.masked_fill(tensor([1.0], device=d), tensor([[True], [True]], "bool", d), 0), vkml.ShapeError, "masked_fill: mask: expected a shape"),
-    (lambda d: vkml.masked_fill(tensor([1.0], device=d), tensor([True], "bool", d), tensor([1.0], device=d)), vkml.ShapeError, "masked_fill: value"),
+    (
+        lambda d: vkml.masked_fill(tensor([1.0], device=d), tensor([1.0], device=d), 0),
+        vkml.DTypeError,
+        "masked_fill: mask: expected bool",
+    ),
+    (
+        lambda d: vkml.masked_fill(tensor([1.0], device=d), tensor([[True], [True]], "bool", d), 0),
+        vkml.ShapeError,
+        "masked_fill: mask: expected a shape",
+    ),
+    (
+        lambda d: vkml.masked_fill(tensor([1.0], device=d), tensor([True], "bool", d), tensor([1.0], device=d)),
+        vkml.ShapeError,
+        "masked_fill: value",
+    ),
     (lambda d: vkml.clamp(tensor([1.0], device=d)), vkml.ShapeError, "clamp: expected min, max or both"),
-    (lambda d: vkml.where(tensor([True, False], "bool", d), tensor([1.0] * 3, device=d), 0), vkml.ShapeError, "where: "),
-]  # fmt: skip
+    (
+        lambda d: vkml.where(tensor([True, False], "bool", d), tensor([1.0] * 3, device=d), 0),
+        vkml.ShapeError,
+        "where: ",
+    ),
+]
 
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS)
