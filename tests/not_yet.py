@@ -12,10 +12,7 @@ import pytest
 import vkml
 
 NOT_YET = {
-    "batch_norm",
     "cumsum",
-    "layer_norm",
-    "rms_norm",
 }
 
 # Layers and the operator below them that may be missing.

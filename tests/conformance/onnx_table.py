@@ -82,6 +82,8 @@ def power(x: list[Any], a: Attributes) -> Any:
 
 def clip(x: list[Any], a: Attributes) -> Any:
     low, high = (t.item() if t is not None else None for t in [*x[1:], None, None][:2])
+    if low is None and high is None:
+        raise Unmapped("neither bound")
     return V.clamp(x[0], low, high)
 
 
