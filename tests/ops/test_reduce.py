@@ -189,7 +189,7 @@ def test_var_and_std(device: str, dtype: str, rng: np.random.Generator) -> None:
             rtol = 32 * EPS["float64" if dtype == "float64" else "float32"]
             allowed = rtol * expected + spacing(expected, dtype)
             assert_within(to_numpy(vkml.var(t, dim, correction=correction)), expected, allowed, f"{shape} {dim}")
-            assert_within(to_numpy(t.std(dim, correction=correction)), np.sqrt(expected), rtol * np.sqrt(expected) + spacing(expected, dtype))
+            assert_within(to_numpy(t.std(dim, correction=correction)), np.sqrt(expected), rtol * np.sqrt(expected) + spacing(np.sqrt(expected), dtype))
 
 
 def test_var_figures(device: str) -> None:
