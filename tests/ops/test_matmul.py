@@ -404,4 +404,4 @@ def test_precision_words(precision: None) -> None:
 
 def test_mixed_devices(vulkan: str) -> None:
     with pytest.raises(vkml.DeviceError, match="matmul"):
-        vkml.matmul(vkml.zeros((2, 2)), vkml.zeros((2, 2), device=vulkan))
+        vkml.matmul(vkml.zeros((2, 2), device="cpu"), vkml.zeros((2, 2), device=vulkan))
