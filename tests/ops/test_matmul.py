@@ -402,6 +402,20 @@ def test_precision_words(precision: None) -> None:
         vkml.set_float32_matmul_precision("best")
 
 
+@pytest.mark.parametrize("word", ["exact", "highest", "high", "medium"])
+def test_lower_precision_is_noted_as_not_taken(device: str, precision: None, word: str) -> None:
+    x, y = tensor(draw(64, 64), device=device), tensor(draw(64, 64), device=device)
+    highest = x @ y
+    vkml.set_float32_matmul_precision(word)
+    vkml.record_decisions(8)
+    got = x @ y
+    vkml.stop_recording_decisions()
+    noted = [d for d in vkml.decisions() if d["site"] == "matmul.precision"]
+    assert [(d["chose"], d["instead_of"]) for d in noted] == ([("highest", word)] if word in ("high", "medium") else [])
+    if noted:
+        assert_same_bits(got, highest, word)
+
+
 def test_mixed_devices(vulkan: str) -> None:
     with pytest.raises(vkml.DeviceError, match="matmul"):
-        vkml.matmul(vkml.zeros((2, 2)), vkml.zeros((2, 2), device=vulkan))
+        vkml.matmul(vkml.zeros((2, 2), device="cpu"), vkml.zeros((2, 2), device=vulkan))
