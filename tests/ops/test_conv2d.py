@@ -94,7 +94,10 @@ TestConv2d = op_cases(
             "conv2d: weight: expected float32, got float16",
         ),
     ],
-    bench=[bench((64, 64, 56, 56), (64, 64, 3, 3), padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9)],
+    bench=[
+        bench((64, 64, 56, 56), (64, 64, 3, 3), padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9),
+        bench((64, 64, 56, 56), (64, 64, 3, 3), dtype="bfloat16", padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9),
+    ],
 )
 
 

@@ -132,7 +132,14 @@ TestMatmul = op_cases(
             "matmul: expected a number type, got bool",
         ),
     ],
-    bench=[bench((n, n), (n, n), flops=2.0 * n**3) for n in (256, 1024, 4096)],
+    bench=[
+        *(bench((n, n), (n, n), flops=2.0 * n**3) for n in (256, 1024, 2048, 4096, 8192)),
+        *(bench((n, n), (n, n), dtype="bfloat16", flops=2.0 * n**3) for n in (1024, 2048, 4096, 8192)),
+        bench((4096, 4096), (4096, 4096), dtype="float16", flops=2.0 * 4096**3),
+        *(bench((n, n), (n, 1)) for n in (4096, 16384)),
+        bench((16384, 16384), (16384, 1), dtype="bfloat16"),
+        bench((512, 65536), (65536, 512), flops=2.0 * 512 * 512 * 65536),
+    ],
 )
 
 

@@ -62,7 +62,7 @@ TestPlain = op_cases(
     grad_floor=1.0,  # a row of one or two elements has a gradient of nearly 0, the difference of terms of this size
     grad_shapes=GRADIENTS,
     errors=ERRORS,
-    bench=[bench((32768, 1024))],
+    bench=[bench((32768, 1024)), bench((8192, 8192))],
 )
 TestTwoAxes = op_cases(
     "rms_norm",
