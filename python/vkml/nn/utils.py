@@ -24,7 +24,7 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scales all gradients together so that their norm is at most max_norm; returns the norm they had.
 
-    A non-finite norm is returned as it is, or raises Error before any write if asked..
+    A non-finite norm is returned as it is, or raises Error before any write if asked.
 
     Examples
     --------
