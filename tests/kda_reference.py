@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import vkml
-from helpers import rounded, tensor, to_numpy
+from helpers import assert_within, rounded, spacing, tensor, to_numpy
 
 INPUTS = ("query", "key", "value", "log_decay", "beta", "initial_state")
 # Relative RMS per (batch, head): strict mode, by the dtype of query.
@@ -15,6 +15,7 @@ ROUNDED = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 2e-3, "float16": 2.5e-
 STATE = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 2e-6, "float16": 2e-6}
 ROUNDED_GRAD = {"float64": 1e-12, "float32": 3e-6, "bfloat16": 2e-3, "float16": 2.5e-4}  # dq, dk, dv
 WIDE_GRAD = {"float64": 1e-12, "float32": 3e-6, "bfloat16": 3e-6, "float16": 3e-6}  # dbeta, d initial_state
+TINY = 1e-35  # f32 may flush below its smallest normal number
 DECAY_GRAD = {"float64": 1e-12, "float32": 5e-6, "bfloat16": 5e-6, "float16": 5e-6}
 
 
@@ -114,17 +115,33 @@ def close(got: Any, expected: np.ndarray, bound: float, what: str, axes: int = 2
     error = np.linalg.norm(flat - want, axis=1)
     size = np.linalg.norm(want, axis=1)
     worst = int(np.argmax(error / np.maximum(size, 1e-30)))
-    assert (error <= bound * size).all(), (
+    assert (error <= bound * size + TINY).all(), (
         f"{what}: head {worst} is off by {error[worst] / max(size[worst], 1e-30):.3g} relative RMS, allowed {bound:.3g}"
     )
     largest = np.abs(flat - want).max(axis=1)
-    assert (largest <= 10 * bound * np.abs(want).max(axis=1)).all(), f"{what}: an element is off by {largest.max():.3g}"
+    assert (largest <= 10 * bound * np.abs(want).max(axis=1) + TINY).all(), f"{what}: an element is off by {largest.max():.3g}"
+
+
+def close_rounded(got: Any, expected: np.ndarray, dtype: str, bound: float, what: str, wide_bound: float = 2e-6) -> None:
+    """A result of strict mode in `dtype`. 16-bit: the float64 result rounded once, or its neighbour where f32's own error
+    decides a tie; and the relative RMS of `bound` where a head has enough elements to speak of one."""
+    if dtype in ("float32", "float64"):
+        close(got, expected, bound, what)
+        return
+    values, want = to_numpy(got), rounded(expected, dtype)
+    largest = np.abs(expected).reshape(*expected.shape[:2], -1).max(-1).reshape(*expected.shape[:2], *[1] * (expected.ndim - 2))
+    assert_within(values, want, spacing(want, dtype) + 10 * wide_bound * largest, what)
+    different = np.abs(values - want) > 10 * wide_bound * largest
+    assert different.sum() <= 2 + 0.01 * different.size, f"{what}: {different.mean():.1%} of the elements are not the rounded result"
+    if expected[0, 0].size >= 500:
+        once = max(np.linalg.norm(a - b) / np.linalg.norm(b) for a, b in zip(*(x.reshape(-1, x[0, 0].size) for x in (want, expected)), strict=True))
+        close(got, expected, max(bound, 1.02 * once), what)
 
 
 def check_forward(case: Case, device: str, factor: float = 1.0, **options: Any) -> vkml.kda.KdaOutput:
     output, state, _ = case.forward()
     got = vkml.chunk_kda(*case.tensors(device), case.scale, **options)
-    close(got.output, output, factor * ROUNDED[case.dtype], "output")
+    close_rounded(got.output, output, case.dtype, factor * ROUNDED[case.dtype], "output", factor * 2e-6)
     close(got.final_state, state, factor * STATE[case.dtype], "final_state")
     return got
 
@@ -135,5 +152,6 @@ def check_backward(case: Case, device: str, factor: float = 1.0, decay_factor: f
     bounds = [ROUNDED_GRAD] * 3 + [DECAY_GRAD] + [WIDE_GRAD] * 2
     for name, g, want, bound in zip(INPUTS, got, case.backward(), bounds, strict=True):
         more = decay_factor if name == "log_decay" else 1.0
-        close(g, want, factor * more * bound[case.dtype], f"gradient of {name}")
+        dtype = case.dtype if bound is ROUNDED_GRAD else case.wide
+        close_rounded(g, want, dtype, factor * more * bound[case.dtype], f"gradient of {name}", factor * 3e-6)
     return got

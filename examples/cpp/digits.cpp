@@ -5,6 +5,7 @@
 //
 // A row is: part (0 train, 1 test), label, 64 pixels in [0, 1].
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -63,10 +64,11 @@ struct Network {
         }
     }
 
-    Tensor operator()(const Tensor& images) const {
-        Tensor x = vkml::gelu(vkml::linear(images, parameters[0], parameters[1]));
-        x = vkml::gelu(vkml::linear(x, parameters[2], parameters[3]));
-        return vkml::linear(x, parameters[4], parameters[5]);
+    Tensor operator()(const Tensor& images, bool training) const {
+        const auto drop = [training](const Tensor& x, double p) { return training ? vkml::dropout(x, p) : x; };
+        Tensor x = vkml::gelu(vkml::linear(drop(images, 0.05), parameters[0], parameters[1]));
+        x = vkml::gelu(vkml::linear(drop(x, 0.3), parameters[2], parameters[3]));
+        return vkml::linear(drop(x, 0.2), parameters[4], parameters[5]);
     }
 };
 
@@ -99,7 +101,7 @@ void train(const Network& network, const Digits& part, Device device, int epochs
         Tensor loss;
         for (std::int64_t step = 0; step < steps; step++) {
             const std::vector<std::int64_t> chosen(order.begin() + step * kBatch, order.begin() + (step + 1) * kBatch);
-            loss = vkml::cross_entropy(network(images_of(part, chosen, device)), labels_of(part, chosen, device));
+            loss = vkml::cross_entropy(network(images_of(part, chosen, device), true), labels_of(part, chosen, device));
             loss.backward();
             std::vector<Tensor> gradients;
             for (const Tensor& p : network.parameters) gradients.push_back(p.grad());
@@ -116,7 +118,7 @@ double accuracy(const Network& network, const Digits& part, Device device) {
     vkml::NoGrad no_grad;
     std::vector<std::int64_t> all(static_cast<std::size_t>(part.size()));
     std::iota(all.begin(), all.end(), 0);
-    const std::vector<float> logits = network(images_of(part, all, device)).to_vector<float>();
+    const std::vector<float> logits = network(images_of(part, all, device), false).to_vector<float>();
     std::int64_t right = 0;
     for (std::int64_t i = 0; i < part.size(); i++) {
         const auto row = logits.begin() + i * kClasses;
@@ -139,7 +141,7 @@ int main(int argc, char** argv) {
         const Network network(device);
         std::printf("device: %s, %lld images to train, %lld to test\n", vkml::to_string(device).c_str(),
                     static_cast<long long>(training.size()), static_cast<long long>(test.size()));
-        train(network, training, device, argc > 3 ? std::stoi(argv[3]) : 60);
+        train(network, training, device, argc > 3 ? std::stoi(argv[3]) : 40);
         std::printf("test accuracy: %.2f\n", accuracy(network, test, device));
     } catch (const vkml::Error& error) {
         std::cerr << error.what() << "\n";

@@ -126,6 +126,14 @@ def split(x: list[Any], a: Attributes) -> Any:
     return V.split(x[0], [min(size, extent - i * size) for i in range(parts)], axis)
 
 
+def cumsum(x: list[Any], a: Attributes) -> Any:
+    axis = ints(x[1])[0]
+    terms = V.flip(x[0], [axis]) if a.get("reverse") else x[0]
+    y = V.cumsum(terms, axis)
+    y = y - terms if a.get("exclusive") else y
+    return V.flip(y, [axis]) if a.get("reverse") else y
+
+
 def reshape(x: list[Any], a: Attributes) -> Any:
     shape = ints(x[1])
     if not a.get("allowzero"):
@@ -204,7 +212,7 @@ TABLE: dict[str, Callable[[list[Any], Attributes], Any]] = {
     "Cast": cast,
     "Clip": clip,
     "Concat": lambda x, a: V.cat(x, a["axis"]),
-    "CumSum": lambda x, a: V.cumsum(x[0], ints(x[1])[0]),
+    "CumSum": cumsum,
     "Div": divide,
     "Expand": expand,
     "Flatten": flatten,

@@ -27,7 +27,17 @@ def np_batch_norm_train(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> 
 
 
 def torch_batch_norm(torch: Any, x: Any, mean: Any, variance: Any, weight: Any, bias: Any) -> Any:
-    return torch.nn.functional.batch_norm(x, mean, variance, weight, bias, False, 0.0, 1e-5)
+    """torch's own for values and three gradients; it refuses statistics that require one, so theirs are composed."""
+    y = torch.nn.functional.batch_norm(x, mean.detach(), variance.detach(), weight, bias, False, 0.0, 1e-5)
+    m, v, w = (t.reshape(1, -1, *[1] * (x.ndim - 2)) for t in (mean, variance, weight.detach()))
+    composed = (x.detach() - m) * torch.rsqrt(v + 1e-5) * w
+    return y + (composed - composed.detach())
+
+
+def torch_batch_norm_train(torch: Any, x: Any, weight: Any, bias: Any) -> tuple[Any, ...]:
+    axes = (0, *range(2, x.ndim))
+    y = torch.nn.functional.batch_norm(x, None, None, weight, bias, True, 0.0, 1e-5)
+    return y, x.mean(axes), x.var(axes, correction=0)
 
 
 def zeros(shape: tuple, device: str) -> vkml.Tensor:
@@ -69,6 +79,7 @@ TestBatchNorm = op_cases(
 TestBatchNormTrain = op_cases(
     "batch_norm_train",
     np_batch_norm_train,
+    torch=torch_batch_norm_train,
     dtypes=("float32", "float64"),
     second=True,
     shapes=[((4, 3), *C3), ((2, 3, 4), *C3), ((3, 3, 2, 5), *C3)],

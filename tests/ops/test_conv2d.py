@@ -94,7 +94,10 @@ TestConv2d = op_cases(
             "conv2d: weight: expected float32, got float16",
         ),
     ],
-    bench=[bench((64, 64, 56, 56), (64, 64, 3, 3), padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9)],
+    bench=[
+        bench((64, 64, 56, 56), (64, 64, 3, 3), padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9),
+        bench((64, 64, 56, 56), (64, 64, 3, 3), dtype="bfloat16", padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9),
+    ],
 )
 
 
@@ -162,3 +165,33 @@ def test_exact_is_the_same_on_both_devices(vulkan: str) -> None:
     assert_within(
         to_numpy(on_cpu), np_conv2d(tensor(x).numpy().astype(float), tensor(w).numpy().astype(float), padding=1), 1e-4
     )
+
+
+@pytest.mark.parametrize(("kernel", "dilation"), [((3, 3), 1), ((2, 4), 1), ((1, 2), (1, 3)), ((4, 3), (1, 2))])
+def test_padding_in_words(device: str, kernel: tuple[int, int], dilation: int | tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    x, w = rng.integers(-3, 4, (2, 3, 6, 7)).astype(float), rng.integers(-3, 4, (4, 3, *kernel)).astype(float)
+    spread = dilation if isinstance(dilation, tuple) else (dilation, dilation)
+    total = [d * (k - 1) for d, k in zip(spread, kernel, strict=True)]
+    padded = np.pad(x, ((0, 0), (0, 0), *((n // 2, n - n // 2) for n in total)))
+    expected = np_conv2d(padded, w, dilation=dilation)
+    leaves = [tensor(a, device=device, requires_grad=True) for a in (x, w)]
+    same = vkml.conv2d(*leaves, padding="same", dilation=dilation)
+    assert same.shape == (2, 4, 6, 7) and same.is_contiguous()
+    assert np.array_equal(to_numpy(same), expected)
+    g = rng.integers(-3, 4, expected.shape).astype(float)
+    same.backward(tensor(g, device=device))
+    dx, dw = rng.integers(-3, 4, x.shape).astype(float), rng.integers(-3, 4, w.shape).astype(float)
+    moved = np.pad(dx, ((0, 0), (0, 0), *((n // 2, n - n // 2) for n in total)))
+    assert (to_numpy(leaves[0].grad) * dx).sum() == (np_conv2d(moved, w, dilation=dilation) * g).sum()
+    assert (to_numpy(leaves[1].grad) * dw).sum() == (np_conv2d(padded, dw, dilation=dilation) * g).sum()
+    valid = vkml.conv2d(tensor(x, device=device), tensor(w, device=device), None, 2, "valid", dilation)
+    assert np.array_equal(to_numpy(valid), np_conv2d(x, w, stride=2, dilation=dilation))
+
+
+def test_padding_words_are_checked(device: str) -> None:
+    x, w = vkml.zeros((1, 1, 4, 4), device=device), vkml.zeros((1, 1, 3, 3), device=device)
+    with pytest.raises(vkml.ShapeError, match="^conv2d: padding: expected sizes, same or valid, got full$"):
+        vkml.conv2d(x, w, padding="full")
+    with pytest.raises(vkml.ShapeError, match=r"^conv2d: stride: expected 1 where padding is same, got \(2, 1\)$"):
+        vkml.conv2d(x, w, stride=(2, 1), padding="same")

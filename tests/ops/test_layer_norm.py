@@ -79,9 +79,10 @@ TestPlain = op_cases(
     second=True,
     batched=True,
     grad_tolerance=3e-5,
+    grad_floor=1.0,  # a row of one or two elements has a gradient of nearly 0, the difference of terms of this size
     grad_shapes=GRADIENTS,
     errors=ERRORS,
-    bench=[bench((32768, 1024)), bench((8192, 8192))],
+    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((1024, 65536)), bench((8192, 8192), backward=True)],
 )
 TestTwoAxes = op_cases(
     "layer_norm",

@@ -26,7 +26,7 @@ def huber(d: np.ndarray, delta: float) -> np.ndarray:
 
 def pair(name: str, loss: Any, **more: Any) -> type:
     settings = {
-        "torch": name,
+        "torch": lambda torch, *xs, **kw: getattr(torch.nn.functional, name)(*xs, **kw),  # torch.kl_div is another
         "shapes": [((4, 5), (4, 5)), ((7,), (7,)), ((2, 3, 4), (2, 3, 4))],
         "tolerance": NEAR,
         "second": True,
@@ -100,10 +100,16 @@ def constant_weights(x: Any, t: Any, w: Any, **kwargs: Any) -> Any:
     return vkml.cross_entropy(x, t, w.detach(), **kwargs)
 
 
+def torch_constant_weights(torch: Any, x: Any, t: Any, w: Any, **kwargs: Any) -> Any:
+    """torch raises for class weights that require a gradient."""
+    return torch.nn.functional.cross_entropy(x, t, w.detach(), **kwargs)
+
+
 TestCrossEntropyWeighted = op_cases(
     constant_weights,
     np_cross_entropy,
     name="cross_entropy with weights",
+    torch=torch_constant_weights,
     shapes=[((5, 4), (4,)), ((2, 3, 4), (3,))],
     **{**COMMON, "dtypes": ("float32", "float64"), "second": False},
 )

@@ -132,7 +132,14 @@ TestMatmul = op_cases(
             "matmul: expected a number type, got bool",
         ),
     ],
-    bench=[bench((n, n), (n, n), flops=2.0 * n**3) for n in (256, 1024, 4096)],
+    bench=[
+        *(bench((n, n), (n, n), flops=2.0 * n**3) for n in (256, 1024, 2048, 4096, 8192)),
+        *(bench((n, n), (n, n), dtype="bfloat16", flops=2.0 * n**3) for n in (1024, 2048, 4096, 8192)),
+        bench((4096, 4096), (4096, 4096), dtype="float16", flops=2.0 * 4096**3),
+        *(bench((n, n), (n, 1)) for n in (4096, 16384)),
+        bench((16384, 16384), (16384, 1), dtype="bfloat16"),
+        bench((512, 65536), (65536, 512), flops=2.0 * 512 * 512 * 65536),
+    ],
 )
 
 
@@ -402,6 +409,20 @@ def test_precision_words(precision: None) -> None:
         vkml.set_float32_matmul_precision("best")
 
 
+@pytest.mark.parametrize("word", ["exact", "highest", "high", "medium"])
+def test_lower_precision_is_noted_as_not_taken(device: str, precision: None, word: str) -> None:
+    x, y = tensor(draw(64, 64), device=device), tensor(draw(64, 64), device=device)
+    highest = x @ y
+    vkml.set_float32_matmul_precision(word)
+    vkml.record_decisions(8)
+    got = x @ y
+    vkml.stop_recording_decisions()
+    noted = [d for d in vkml.decisions() if d["site"] == "matmul.precision"]
+    assert [(d["chose"], d["instead_of"]) for d in noted] == ([("highest", word)] if word in ("high", "medium") else [])
+    if noted:
+        assert_same_bits(got, highest, word)
+
+
 def test_mixed_devices(vulkan: str) -> None:
     with pytest.raises(vkml.DeviceError, match="matmul"):
-        vkml.matmul(vkml.zeros((2, 2)), vkml.zeros((2, 2), device=vulkan))
+        vkml.matmul(vkml.zeros((2, 2), device="cpu"), vkml.zeros((2, 2), device=vulkan))

@@ -53,10 +53,17 @@ TestSoftmax = op_cases(
     np_softmax,
     torch="softmax",
     errors=errors_of("softmax"),
-    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((1024, 65536)), bench((128, 262144))],
+    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((1024, 65536)), bench((128, 262144)), bench((8192, 8192), backward=True)],
     **COMMON,
 )
-TestLogSoftmax = op_cases("log_softmax", np_log_softmax, torch="log_softmax", errors=errors_of("log_softmax"), **COMMON)
+TestLogSoftmax = op_cases(
+    "log_softmax",
+    np_log_softmax,
+    torch="log_softmax",
+    errors=errors_of("log_softmax"),
+    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((8192, 8192), backward=True)],
+    **COMMON,
+)
 
 INF, NAN = float("inf"), float("nan")
 EDGES = [

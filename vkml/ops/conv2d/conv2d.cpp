@@ -4,6 +4,7 @@
 
 #include "vkml/autograd/node.h"
 #include "vkml/ops/cat/cat.h"
+#include "vkml/ops/copy/copy.h"
 #include "vkml/ops/elementwise/elementwise.h"
 #include "vkml/ops/im2col/im2col.h"
 #include "vkml/ops/matmul/matmul.h"
@@ -126,6 +127,20 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
     };
     if (has_bias) return record("conv2d", out, {input, weight, bias}, keep_inputs(0, 1), backward);
     return record("conv2d", out, {input, weight}, keep_inputs(0, 1), backward);
+}
+
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int2 stride, std::string_view padding,
+              Int2 dilation, std::int64_t groups) {
+    check(padding == "same" || padding == "valid", "conv2d: padding: expected sizes, same or valid, got ", padding);
+    if (padding == "valid") return conv2d(input, weight, bias, stride, Int2(0), dilation, groups);
+    check(weight.ndim() == 4, "conv2d: weight: expected rank 4, got ", weight.shape());
+    check(stride == Int2(1), "conv2d: stride: expected 1 where padding is same, got ", to_string(stride));
+    const Int2 zeros{dilation.h * (weight.size(2) - 1), dilation.w * (weight.size(3) - 1)};
+    Tensor out = conv2d(input, weight, bias, stride, Int2(zeros.h - zeros.h / 2, zeros.w - zeros.w / 2), dilation, groups);
+    // Both sides got the zeros of the end; where that is one too many, the first position is left out.
+    for (const auto& [axis, odd] : {std::pair{-2, zeros.h % 2}, std::pair{-1, zeros.w % 2}})
+        if (odd) out = narrow(out, axis, 1, out.size(axis) - 1);
+    return contiguous(out);
 }
 
 }  // namespace vkml

@@ -92,10 +92,10 @@ struct KdaDecodeArgs
 // One slot of the workspace belongs to one tile of 64 tokens of one value head; offsets in elements.
 struct KdaSlot
 {
-    uint32_t w, qg, kt;           // (I + KK diag(beta))^-1 kg; scale P q; E k: [64][kp] each
-    uint32_t da_t, dkk, dkk_t, dv; // over the three above, once they are used: pair gradients by columns, of KK, of KK by columns; [64][vp]
+    uint32_t w, qg, kt;            // (I + KK diag(beta))^-1 kg; scale P q; E k: [64][kp] each
+    uint32_t da_t, dkk, dkk_t, dr; // over the three above, once they are used: pair gradients by columns, of KK, of KK by columns; of beta r, [64][vp]
     uint32_t r, a, gs, b;         // residuals [64][vp]; attention [64][64], later its gradient; sum of log_decay [kp]; beta [64]
-    uint32_t inv, kk, s, du, ds, d_o; // backward only: the inverse, KK, state before the tile [kp][vp], gradients of U, of the state after, of the output
+    uint32_t kk, s, du, ds, d_o; // backward only: KK, state before the tile [kp][vp], gradients of U, of the state after, of the output
     uint32_t dq, dk;              // backward of grouped heads only: sums over the group
     uint32_t size;
 };
@@ -109,21 +109,20 @@ KDA_FUNCTION KdaSlot kdaSlot(uint32_t kp, uint32_t vp, bool keep, bool grouped)
     s.da_t = 0;
     s.dkk = 4096;
     s.dkk_t = 8192;
-    s.dv = 12288;
+    s.dr = 12288;
     uint32_t shared_ = 12288 + 64 * vp;
     s.r = !keep || 192 * kp > shared_ ? 192 * kp : shared_;
     s.a = s.r + 64 * vp;
     s.gs = s.a + 4096;
     s.b = s.gs + kp;
-    s.inv = s.b + 64;
-    s.kk = s.inv + 4096;
+    s.kk = s.b + 64;
     s.s = s.kk + 4096;
     s.du = s.s + kp * vp;
     s.ds = s.du + 64 * vp;
     s.d_o = s.ds + kp * vp;
     s.dq = s.d_o + 64 * vp;
     s.dk = s.dq + 64 * kp;
-    s.size = !keep ? s.inv : grouped ? s.dk + 64 * kp : s.dq;
+    s.size = !keep ? s.kk : grouped ? s.dk + 64 * kp : s.dq;
     return s;
 }
 

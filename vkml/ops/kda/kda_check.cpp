@@ -13,17 +13,15 @@ void check_rank(std::string_view op, std::string_view name, const Tensor& t, std
 }
 
 void check_shape(std::string_view op, std::string_view name, const Tensor& t, const Shape& shape) {
-    check(!t.defined() || t.shape() == shape, op, ": ", name, ": expected shape ", shape, ", got ", t.shape());
+    if (t.defined()) check(t.shape() == shape, op, ": ", name, ": expected shape ", shape, ", got ", t.shape());
 }
 
 void check_dtype(std::string_view op, std::string_view name, const Tensor& t, DType dtype, std::string_view as) {
-    check<DTypeError>(!t.defined() || t.dtype() == dtype, op, ": ", name, ": expected ", dtype, as, ", got ",
-                      t.defined() ? t.dtype() : dtype);
+    if (t.defined()) check<DTypeError>(t.dtype() == dtype, op, ": ", name, ": expected ", dtype, as, ", got ", t.dtype());
 }
 
 void check_device(std::string_view op, std::string_view name, const Tensor& t, Device device) {
-    check<DeviceError>(!t.defined() || t.device() == device, op, ": ", name, ": expected ", device, " as query, got ",
-                       t.defined() ? t.device() : device);
+    if (t.defined()) check<DeviceError>(t.device() == device, op, ": ", name, ": expected ", device, " as query, got ", t.device());
 }
 
 void check_dtypes(std::string_view op, const Inputs& in, Problem& p) {

@@ -10,12 +10,12 @@ namespace {
 template <class R>
 struct EpilogueScratch {
     explicit EpilogueScratch(const Extents& e)
-        : f(e.kp), memory(static_cast<std::size_t>(64 * e.kp * 10 + 64 * e.vp * 2 + e.kp * e.vp + 3 * 4096 + 48 * e.kp + 9 * e.kp)) {
+        : f(e.kp), memory(static_cast<std::size_t>(64 * e.kp * 10 + 64 * e.vp * 2 + e.kp * e.vp + 2 * 4096 + 48 * e.kp + 9 * e.kp)) {
         R* at = memory.data();
         for (R** p : {&dqg, &hg, &dkt, &qrow, &krow, &col, &dg, &cross, &dq, &dk}) *p = at, at += 64 * e.kp;
         for (R** p : {&dv, &r_t}) *p = at, at += 64 * e.vp;
         s_t = at, at += e.kp * e.vp;
-        for (R** p : {&da, &dkk, &n}) *p = at, at += 4096;
+        for (R** p : {&da, &dkk}) *p = at, at += 4096;
         for (R** p : {&part_q, &part_k, &keys}) *p = at, at += 16 * e.kp;
         total = at, between = total + 4 * e.kp, p_last = between + e.kp, s_ds = p_last + e.kp;
     }
@@ -24,7 +24,7 @@ struct EpilogueScratch {
     R *dqg, *hg, *dkt, *qrow, *krow, *col, *dg, *cross, *dq, *dk;  // [64][kp]
     R *dv, *r_t;                                                   // [64][vp], [vp][64]
     R* s_t;                                                        // a state transposed
-    R *da, *dkk, *n;                                               // [64][64]
+    R *da, *dkk;                                                   // [64][64]
     R *part_q, *part_k, *keys;                                     // [16][kp]
     R *total, *between, *p_last, *s_ds;                            // [4][kp], [kp]
 };
@@ -38,32 +38,38 @@ void times_state(const Extents& e, const R* rows, const R* state, R* transposed,
     product(out, e.kp, rows, e.vp, 1, transposed, e.kp, 64, e.kp, e.vp);
 }
 
-/// dv, then the gradients of A and KK, and of beta.
+/// dv by back substitution, dv_j = beta_j (dU_j - sum over later rows i of KK_ij dv_i), and the gradient of beta.
 template <class R>
-void pair_gradients(const Extents& e, const R* slot, EpilogueScratch<R>& s, R* dbeta) {
-    const R *beta = slot + e.slot.b, *du = slot + e.slot.du, *r = slot + e.slot.r;
-    std::vector<R> scaled(du, du + 64 * e.vp);
-    for (std::int64_t i = 0; i < 64; i++)
-        for (std::int64_t c = 0; c < e.vp; c++) scaled[static_cast<std::size_t>(i * e.vp + c)] *= beta[i];
-    std::fill(s.dv, s.dv + 64 * e.vp, R(0));
-    for (std::int64_t j = 0; j < 64; j += 16)
-        product(s.dv + j * e.vp, e.vp, slot + e.slot.inv + j * 64 + j, 1, 64, scaled.data() + j * e.vp, e.vp, 16, e.vp, 64 - j);
-    for (std::int64_t i = 0; i < 64; i++)
-        for (std::int64_t c = 0; c < e.vp; c++) s.r_t[c * 64 + i] = r[i * e.vp + c];
-    std::fill(s.da, s.da + 3 * 4096, R(0));
-    for (std::int64_t i = 0; i < 64; i += 16) {
-        product(s.da + i * 64, 64, slot + e.slot.d_o + i * e.vp, e.vp, 1, s.r_t, 64, 16, i + 16, e.vp);
-        product(s.n + i * 64, 64, s.dv + i * e.vp, e.vp, 1, s.r_t, 64, 16, i + 16, e.vp);
-    }
-    for (std::int64_t i = 0; i < 64; i++) {
-        R sum = 0;
-        for (std::int64_t m = i + 1; m < 64; m++) sum += slot[e.slot.kk + m * 64 + i] * s.n[m * 64 + i];
-        dbeta[i] = dot(r + i * e.vp, du + i * e.vp, e.vp) - sum;
-        for (std::int64_t j = 0; j <= i; j++) {
-            s.da[i * 64 + j] *= beta[j];
-            if (j < i) s.dkk[i * 64 + j] = -beta[j] * s.n[i * 64 + j];
+void value_gradient(const Extents& e, const R* slot, EpilogueScratch<R>& s, R* dbeta) {
+    const R *beta = slot + e.slot.b, *kk = slot + e.slot.kk, *r = slot + e.slot.r;
+    std::copy(slot + e.slot.du, slot + e.slot.du + 64 * e.vp, s.dv);
+    for (std::int64_t block = 48; block >= 0; block -= 16) {
+        product<true>(s.dv + block * e.vp, e.vp, kk + (block + 16) * 64 + block, 1, 64, s.dv + (block + 16) * e.vp, e.vp, 16, e.vp, 48 - block);
+        for (std::int64_t j = block + 15; j >= block; j--) {
+            R* row = s.dv + j * e.vp;
+            product<true>(row, e.vp, kk + (j + 1) * 64 + j, 1, 64, row + e.vp, e.vp, 1, e.vp, block + 15 - j);
+            dbeta[j] = dot(r + j * e.vp, row, e.vp);
+            for (std::int64_t c = 0; c < e.vp; c++) row[c] *= beta[j];
         }
     }
+}
+
+/// The gradients of A and KK: dA_ij = beta_j dO_i . r_j, dKK_ij = -beta_j dv_i . r_j.
+template <class R>
+void pair_gradients(const Extents& e, const R* slot, EpilogueScratch<R>& s) {
+    const R *beta = slot + e.slot.b, *r = slot + e.slot.r;
+    for (std::int64_t i = 0; i < 64; i++)
+        for (std::int64_t c = 0; c < e.vp; c++) s.r_t[c * 64 + i] = r[i * e.vp + c];
+    std::fill(s.da, s.da + 2 * 4096, R(0));
+    for (std::int64_t i = 0; i < 64; i += 16) {
+        product(s.da + i * 64, 64, slot + e.slot.d_o + i * e.vp, e.vp, 1, s.r_t, 64, 16, i + 16, e.vp);
+        product<true>(s.dkk + i * 64, 64, s.dv + i * e.vp, e.vp, 1, s.r_t, 64, 16, i + 16, e.vp);
+    }
+    for (std::int64_t i = 0; i < 64; i++)
+        for (std::int64_t j = 0; j <= i; j++) {
+            s.da[i * 64 + j] *= beta[j];
+            s.dkk[i * 64 + j] *= beta[j];
+        }
 }
 
 /// Pairs of rows in different 16-row blocks: what block `from` gets from block `to` before it, and the other way round.
@@ -166,7 +172,8 @@ void gate_sums(const Extents& e, EpilogueScratch<R>& s) {
 template <class R>
 void epilogue_head(const Extents& e, const R* slot, EpilogueScratch<R>& s, R* dbeta, bool first) {
     const std::int64_t kp = e.kp, count = 64 * kp;
-    pair_gradients(e, slot, s, dbeta);
+    value_gradient(e, slot, s, dbeta);
+    pair_gradients(e, slot, s);
     times_state(e, slot + e.slot.d_o, slot + e.slot.s, s.s_t, s.dqg);
     times_state(e, static_cast<const R*>(s.dv), slot + e.slot.s, s.s_t, s.hg);
     std::vector<R> u(slot + e.slot.r, slot + e.slot.r + 64 * e.vp);

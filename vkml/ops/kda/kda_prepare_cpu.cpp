@@ -9,11 +9,11 @@ namespace {
 
 template <class R>
 struct PrepareScratch {
-    explicit PrepareScratch(std::int64_t kp, std::int64_t vp)
-        : f(kp), kk(4096), inverse(4096), rows(static_cast<std::size_t>(16 * std::max(kp, vp))), columns(static_cast<std::size_t>(16 * kp)),
-          decay(static_cast<std::size_t>(std::max(kp, std::int64_t{64}))) {}
+    explicit PrepareScratch(std::int64_t kp)
+        : f(kp), kk(4096), lower(4096), rows(static_cast<std::size_t>(kp)), columns(static_cast<std::size_t>(16 * kp)),
+          decay(static_cast<std::size_t>(kp)) {}
     Factors<R> f;
-    std::vector<R> kk, inverse, rows, columns, decay;
+    std::vector<R> kk, lower, rows, columns, decay;
 };
 
 /// qg, kt and kg: the block factors times those of the blocks before and after.
@@ -73,25 +73,13 @@ void pairs(PrepareScratch<R>& s, const Extents& e, R* a) {
     for (std::int64_t block = 0; block < 4; block++) pairs_within(s.f, scale, block * 16, s.rows.data(), kk, a);
 }
 
-/// (I + KK diag(beta))^-1 by forward substitution.
+/// rows (64 x n) = (I + lower)^-1 rows by forward substitution: no inverse is formed, and nothing later than a row reaches it.
 template <class R>
-void invert(PrepareScratch<R>& s, const R* beta) {
-    R *x = s.inverse.data(), *l = s.decay.data();
-    std::fill(x, x + 4096, R(0));
-    for (std::int64_t i = 0; i < 64; i++) {
-        x[i * 64 + i] = 1;
-        for (std::int64_t j = 0; j < i; j++) l[j] = s.kk[static_cast<std::size_t>(i * 64 + j)] * beta[j];
-        product<true>(x + i * 64, 64, l, 64, 1, x, 64, 1, 64, i);
-    }
-}
-
-/// rows = inverse rows, in place, from the last block up.
-template <class R>
-void apply_inverse(PrepareScratch<R>& s, R* rows, std::int64_t n) {
-    for (int block = 3; block >= 0; block--) {
-        std::fill(s.rows.begin(), s.rows.begin() + 16 * n, R(0));
-        lower_product(s.rows.data(), n, s.inverse.data(), rows, n, n, block);
-        std::copy(s.rows.begin(), s.rows.begin() + 16 * n, rows + block * 16 * n);
+void solve(const R* lower, R* rows, std::int64_t n) {
+    for (std::int64_t block = 0; block < 64; block += 16) {
+        product<true>(rows + block * n, n, lower + block * 64, 64, 1, rows, n, 16, n, block);
+        for (std::int64_t i = block + 1; i < block + 16; i++)
+            product<true>(rows + i * n, n, lower + i * 64 + block, 64, 1, rows + block * n, n, 1, n, i - block);
     }
 }
 
@@ -114,12 +102,12 @@ void prepare_tile(const KdaPrepareArgs& a, const Spec& spec, const Extents& e, s
     store_outer(s.f, e, slot);
     std::copy(s.f.gs, s.f.gs + e.kp, slot + e.slot.gs);
     pairs(s, e, slot + e.slot.a);
-    invert(s, slot + e.slot.b);
-    apply_inverse(s, slot + e.slot.w, e.kp);
-    apply_inverse(s, slot + e.slot.r, e.vp);
-    if (!e.keep) return;
-    std::copy(s.inverse.begin(), s.inverse.end(), slot + e.slot.inv);
-    std::copy(s.kk.begin(), s.kk.end(), slot + e.slot.kk);
+    for (std::int64_t i = 0; i < 64; i++)
+        for (std::int64_t j = 0; j < i; j++)
+            s.lower[static_cast<std::size_t>(i * 64 + j)] = s.kk[static_cast<std::size_t>(i * 64 + j)] * slot[e.slot.b + j];
+    solve(s.lower.data(), slot + e.slot.w, e.kp);
+    solve(s.lower.data(), slot + e.slot.r, e.vp);
+    if (e.keep) std::copy(s.kk.begin(), s.kk.end(), slot + e.slot.kk);
 }
 
 void prepare_run(const KdaPrepareArgs& a, DType dtype, const Spec& spec, Grid grid) {
@@ -127,7 +115,7 @@ void prepare_run(const KdaPrepareArgs& a, DType dtype, const Spec& spec, Grid gr
         using E = decltype(element);
         const Extents e = extents_of(spec, dtype == DType::f64, a.scale);
         cpu::parallel_for(grid.x, 1, [&](std::int64_t begin, std::int64_t end) {
-            PrepareScratch<typename E::Value> scratch(e.kp, e.vp);
+            PrepareScratch<typename E::Value> scratch(e.kp);
             for (std::int64_t i = begin; i < end; i++) prepare_tile<E>(a, spec, e, i, scratch);
         });
     });

@@ -272,6 +272,7 @@ Tensor gemm(std::string_view op, const Tensor& a, const Tensor& b, const Tensor&
     for (const std::int64_t extent : {p.problem.m, p.problem.n, p.problem.k, p.problem.batch})
         check<Error>(extent < (std::int64_t{1} << 31), op, ": expected extents below 2^31, got ", extent);
     Stream& on = stream_of(a);
+    publish_precision(op, p.problem, on.dispatch_count());
     if (a.device().is_cpu())
         launch_cpu(on, p);
     else

@@ -236,6 +236,18 @@ void publish_gemm(std::string_view op, std::string_view chose, std::string_view 
              .dispatch = dispatch});
 }
 
+void publish_precision(std::string_view op, const GemmProblem& problem, std::uint64_t dispatch) {
+    const bool lower = problem.precision == Precision::high || problem.precision == Precision::medium;
+    if (!lower || problem.dtype != DType::f32 || !recording_decisions()) return;
+    publish({.site = "matmul.precision",
+             .op = std::string(op),
+             .chose = "highest",
+             .instead_of = problem.precision == Precision::high ? "high" : "medium",
+             .because = "no kernel splits or rounds f32 operands, so products keep full f32",
+             .seq = 0,
+             .dispatch = dispatch});
+}
+
 Choice choose_gemm(std::string_view op, const GemmProblem& problem, const Limits& limits, std::uint64_t dispatch) {
     // The log names the row that came closest: one that was asked for and refused, else the one just before.
     std::string_view instead_of;

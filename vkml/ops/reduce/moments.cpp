@@ -29,9 +29,10 @@ Tensor launch_moments(std::string_view op, const Tensor& input, const Dims& axes
     return launch_floating(op, input, axes, keepdim, fold);
 }
 
-/// The slope of the variance at x, times g (or of its root, where g has been divided by it): 2 (x - mean) / degrees.
+/// The slope of the variance, or of its root when g has been divided by that: scale (x - mean) g, in x's dtype.
 Tensor deviations(const Tensor& g, const Tensor& x, const Dims& axes, double scale) {
-    return mul(spread(mul(g, scale), x.shape(), axes), sub(x, mean(x, axes, true)));
+    const Tensor wide = widened(x);
+    return cast(mul(spread(mul(g, scale), x.shape(), axes), sub(wide, mean(wide, axes, true))), x.dtype());
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ Tensor var(const Tensor& input, const Dims& dims, double correction, bool keepdi
     const Dims axes = wrap_dims("var", dims, input.ndim());
     const double scale = 2 / degrees(input, axes, correction);
     return record("var", launch_moments("var", input, axes, correction, keepdim, false), {input}, keep_inputs(0),
-                  [axes, scale](const Backward& b) -> Grads { return {deviations(b.grad(), b.input(0), axes, scale)}; });
+                  [axes, scale](const Backward& b) -> Grads { return {deviations(widened(b.grad()), b.input(0), axes, scale)}; });
 }
 
 Tensor std(const Tensor& input, const Dims& dims, double correction, bool keepdim) {
@@ -49,8 +50,8 @@ Tensor std(const Tensor& input, const Dims& dims, double correction, bool keepdi
     const Keep keep{.inputs = 1, .outputs = 1};
     return record("std", launch_moments("std", input, axes, correction, keepdim, true), {input}, keep,
                   [axes, scale](const Backward& b) -> Grads {
-                      const Tensor y = b.output();
-                      const Tensor g = masked_fill(div(b.grad(), y), equal(detach(y), 0), 0.0);  // torch: a constant has slope 0
+                      const Tensor y = widened(b.output());
+                      const Tensor g = masked_fill(div(widened(b.grad()), y), equal(detach(y), 0), 0.0);  // a constant has slope 0
                       return {deviations(g, b.input(0), axes, scale)};
                   });
 }
@@ -61,10 +62,11 @@ Tensor logsumexp(const Tensor& input, const Dims& dims, bool keepdim) {
                     .state_bytes = 2 * itemsize(accumulator(input.dtype()))};
     const Keep keep{.inputs = 1, .outputs = 1};
     return record("logsumexp", launch_floating("logsumexp", input, axes, keepdim, fold), {input}, keep, [axes](const Backward& b) -> Grads {
-        const Tensor x = b.input(0), y = b.output();
+        const DType dtype = b.input(0).dtype();
+        const Tensor x = widened(b.input(0)), y = widened(b.output()), g = widened(b.grad());
         // Where all are -infinity, x - y would be NaN; torch takes x itself there.
         const Tensor shift = masked_fill(y, isinf(detach(y)), 0.0);
-        return {mul(spread(b.grad(), x.shape(), axes), exp(sub(x, spread(shift, x.shape(), axes))))};
+        return {cast(mul(spread(g, x.shape(), axes), exp(sub(x, spread(shift, x.shape(), axes)))), dtype)};
     });
 }
 

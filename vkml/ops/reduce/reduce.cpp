@@ -114,8 +114,8 @@ Tensor prod_backward(const Tensor& g, const Tensor& x, const Dims& axes) {
     for (int i = 0; i < x.ndim(); i++)
         if (std::ranges::find(axes, i) == axes.end()) order.push_back(i);
     for (std::int64_t axis : axes) order.push_back(axis);
-    const Tensor others = product_of_others(to_rows(x, order, reduced_count(x.shape(), axes)));
-    return mul(spread(g, x.shape(), axes), from_rows(others, order, x.shape()));
+    const Tensor others = product_of_others(to_rows(widened(x), order, reduced_count(x.shape(), axes)));
+    return cast(mul(spread(widened(g), x.shape(), axes), from_rows(others, order, x.shape())), x.dtype());
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Tensor extreme(std::string_view op, Plain operation, const Tensor& input, const 
         // NaN equals nothing; where one won, all NaN share.
         const Tensor chosen = logical_or(equal(x, spread(y, x.shape(), axes)), isnan(x));
         const Tensor ties = cast(sum(chosen, axes, true), accumulator(x.dtype()));
-        const Tensor g = cast(div(cast(reshape(b.grad(), ties.shape()), ties.dtype()), ties), x.dtype());
+        const Tensor g = cast(div(widened(reshape(b.grad(), ties.shape())), ties), x.dtype());
         return {where(chosen, expand(g, x.shape()), 0.0)};
     });
 }
@@ -164,9 +164,9 @@ Tensor euclidean(const Tensor& input, const Dims& axes, bool keepdim) {
     const Keep keep{.inputs = 1, .outputs = 1};
     return record("norm", launch_plain({"norm", Plain::squares, PlainFinish::root}, input, axes, keepdim), {input}, keep,
                   [axes](const Backward& b) -> Grads {
-                      const Tensor x = b.input(0), y = b.output();
-                      const Tensor slope = masked_fill(div(b.grad(), y), equal(detach(y), 0), 0.0);
-                      return {mul(x, spread(slope, x.shape(), axes))};
+                      const Tensor x = b.input(0), y = widened(b.output());
+                      const Tensor slope = masked_fill(div(widened(b.grad()), y), equal(detach(y), 0), 0.0);
+                      return {cast(mul(widened(x), spread(slope, x.shape(), axes)), x.dtype())};
                   });
 }
 
@@ -187,7 +187,7 @@ Tensor norm(const Tensor& input, double p, const Dims& dims, bool keepdim) {
     if (p == 1) return taxicab(input, axes, keepdim);
     if (p == 0) return cast(sum(not_equal(input, 0), axes, keepdim), input.dtype());
     if (std::isinf(p)) return p > 0 ? amax(abs(input), axes, keepdim) : amin(abs(input), axes, keepdim);
-    return pow(sum(pow(abs(input), p), axes, keepdim), 1 / p);
+    return cast(pow(sum(pow(abs(widened(input)), p), axes, keepdim), 1 / p), input.dtype());
 }
 
 }  // namespace vkml
