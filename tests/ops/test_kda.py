@@ -118,11 +118,14 @@ def test_hard_decays(decay, device, rng):
     check_backward(case, device, decay_factor=2)
 
 
-@pytest.mark.parametrize(("cosine", "beta", "norm"), [(0.9, 1, 1), (0.99, 1, 1), (1.0, 1, 1), (0.99, 2, 1), (1.0, 2, 1), (0.0, 1.0, 1.3)])
+@pytest.mark.parametrize(("cosine", "beta", "norm"), [(0.9, 1, 1), (0.99, 1, 1), (1.0, 1, 1), (0.0, 2, 1), (0.99, 2, 1), (1.0, 2, 1), (0.0, 1.0, 1.3)])
 def test_hard_keys(cosine, beta, norm, device, rng):
     case = Case(rng, T=128, K=32, V=16, decay=(-0.04, 0), beta=(beta, beta), cosine=cosine, norm=norm)
-    check_forward(case, device, factor=3)
-    check_backward(case, device, factor=3)
+    # Parallel keys with beta 2 reflect the state: the chunk form itself amplifies the rounding of its pair sums there. A plain f32
+    # substitution over exact decays in NumPy is off by up to 2.5e-5 in the state, this by up to 1.9e-5.
+    factor = 10 if beta == 2 and cosine > 0.9 else 3
+    check_forward(case, device, factor=factor)
+    check_backward(case, device, factor=factor)
 
 
 # Closed forms ---------------------------------------------------------------------------------------------------------

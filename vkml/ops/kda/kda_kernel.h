@@ -25,10 +25,12 @@ inline constexpr Kernel reverse_narrow_kernel{"kda_reverse", spv::kda_reverse_na
 inline constexpr Kernel epilogue_kernel{"kda_epilogue", spv::kda_epilogue, epilogue_cpu};
 inline constexpr Kernel decode_kernel{"kda_decode", spv::kda_decode, decode_cpu};
 
-/// Positions of the specialization constants that all kernels but decode share.
-enum KdaSpec : int { kK, kV, kH, kHV, kQueryStep, kKeyStep, kValueStep, kDecayStep, kOutputStep, kKeep, kPad, kScaleLow, kScaleHigh };
-/// Those of decode.
-enum KdaDecodeSpec : int { kStateRow = 8, kStateColumn = 9 };
+/// Positions of the specialization constants: innermost strides, then what only the CPU takes this way.
+enum KdaSpec : int {
+    kQueryStep, kKeyStep, kValueStep, kDecayStep, kOutputStep, kK, kV, kH, kHV, kTiles, kKeep, kPad, kScaleLow, kScaleHigh
+};
+/// Of decode: strides of the state in place of what it does not need.
+enum KdaDecodeSpec : int { kStateRow = kTiles, kStateColumn = kKeep, kAligned = kOutputStep };
 
 /// Value columns of a workgroup of the scans, by variant.
 inline constexpr std::uint32_t kWideColumns = 32, kNarrowColumns = 8;

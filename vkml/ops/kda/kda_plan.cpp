@@ -58,14 +58,19 @@ Strided strided(const Tensor& t) {
     return out;
 }
 
-Spec spec_of(const Problem& p, std::initializer_list<std::uint32_t> steps, bool keep) {
+std::uint32_t heads_packed(const Problem& p) {
+    return (static_cast<std::uint32_t>(p.HV - 1) & 0xffffu) | static_cast<std::uint32_t>(p.group() - 1) << 16;
+}
+
+Spec spec_of(const Problem& p, std::initializer_list<std::uint32_t> steps, std::int64_t tiles, bool keep) {
     const auto word = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
     std::uint32_t step[5] = {};
     std::copy(steps.begin(), steps.end(), step);
-    // A float scale is an argument; a double one, which only the CPU needs, comes this way.
-    const auto bits = p.device.is_cpu() ? std::bit_cast<std::uint64_t>(p.scale) : 0;
-    return {word(p.K), word(p.V), word(p.H), word(p.HV), step[0], step[1], step[2], step[3], step[4], keep, pad_of(p),
-            static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32)};
+    // A pipeline per layout, not per shape: Vulkan kernels get the extents and a float scale as arguments.
+    if (!p.device.is_cpu()) return {step[0], step[1], step[2], step[3], step[4]};
+    const auto bits = std::bit_cast<std::uint64_t>(p.scale);
+    return {step[0], step[1], step[2], step[3], step[4], word(p.K), word(p.V), word(p.H), word(p.HV), word(tiles), keep, pad_of(p),
+            word(static_cast<std::int64_t>(bits)), word(static_cast<std::int64_t>(bits >> 32))};
 }
 
 }  // namespace vkml::kda
