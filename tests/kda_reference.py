@@ -90,7 +90,10 @@ class Case:
 
     def tensors(self, device: str, requires_grad: bool = False) -> list[Any]:
         kinds = [self.dtype] * 3 + [self.wide] * 3
-        return [a if a is None else tensor(a, kind, device, requires_grad) for a, kind in zip(self.arrays, kinds, strict=True)]
+        return [
+            a if a is None else tensor(a, kind, device, requires_grad)
+            for a, kind in zip(self.arrays, kinds, strict=True)
+        ]
 
     def gradients_in(self, device: str) -> tuple[vkml.Tensor, vkml.Tensor]:
         return tensor(self.d_output, self.dtype, device), tensor(self.d_state, self.wide, device)

@@ -35,10 +35,16 @@ DATA = "ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip 
 def test_all_is_pinned():
     operators = set(vkml.__all__) - set(PINNED)
     assert set(PINNED) <= set(vkml.__all__)
-    odd = [n for n in operators if not (callable(getattr(vkml._core, n, None)) and not isinstance(getattr(vkml._core, n), type))]
+    odd = [
+        n
+        for n in operators
+        if not (callable(getattr(vkml._core, n, None)) and not isinstance(getattr(vkml._core, n), type))
+    ]
     assert odd == []
     assert [n for n in vkml.__all__ if not hasattr(vkml, n)] == []
-    assert sorted(vkml.__all__) == vkml.__all__ and not any(n.startswith("_") for n in vkml.__all__ if n != "__version__")
+    assert sorted(vkml.__all__) == vkml.__all__ and not any(
+        n.startswith("_") for n in vkml.__all__ if n != "__version__"
+    )
 
 
 @pytest.mark.parametrize(("module", "names"), [("nn", NN), ("optim", OPTIM), ("data", DATA)])
@@ -55,13 +61,27 @@ class Numbers(doctest.OutputChecker):
     def check_output(self, want, got, optionflags):
         if super().check_output(want, got, optionflags):
             return True
-        texts = [re.sub(r"\s+", " ", self.number.sub("#", text)).replace("# ", "#").replace("[ ", "[").strip() for text in (want, got)]
+        texts = [
+            re.sub(r"\s+", " ", self.number.sub("#", text)).replace("# ", "#").replace("[ ", "[").strip()
+            for text in (want, got)
+        ]
         values = [[float(x) for x in self.number.findall(text)] for text in (want, got)]
         return texts[0] == texts[1] and np.allclose(*values, rtol=4 * 2.0**-23, atol=0)
 
 
 def documented():
-    for module in (vkml, vkml.nn, vkml.optim, vkml.data, vkml.autograd, vkml.profiler, vkml.io, vkml.nn.init, vkml.nn.utils, vkml.optim.lr_scheduler):
+    for module in (
+        vkml,
+        vkml.nn,
+        vkml.optim,
+        vkml.data,
+        vkml.autograd,
+        vkml.profiler,
+        vkml.io,
+        vkml.nn.init,
+        vkml.nn.utils,
+        vkml.optim.lr_scheduler,
+    ):
         for name in module.__all__:
             value = getattr(module, name)
             if isinstance(value, (type, types.FunctionType)) or type(value).__name__ == "nb_func":
@@ -89,7 +109,9 @@ def test_every_pinned_name_is_documented(name):
 def python(code, **env):
     import os
 
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **env})
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **env}
+    )
 
 
 def test_import_prints_nothing_and_opens_no_device():

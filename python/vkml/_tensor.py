@@ -145,7 +145,7 @@ def to(t: _core.Tensor, *args: Any, dtype: Any = None, device: Any = None, copy:
         elif x is not None:
             dtype = x
     out = t
-    if device is not None:
+    if device is not None and _core.device(device) != out.device:
         out = _core._to_device(out, device)
     if dtype is not None:
         dtype = _core.dtype(dtype)

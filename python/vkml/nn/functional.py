@@ -102,15 +102,14 @@ def batch_norm(
         if running_mean is None or running_var is None:
             raise _core.ShapeError("batch_norm: expected running statistics outside training, got None")
         return _core.batch_norm(input, running_mean, running_var, weight, bias, eps)
-    axes = (0, *range(2, input.ndim))
     count = input.numel() // max(1, input.shape[1])
     if count <= 1:
         raise _core.ShapeError(f"batch_norm: expected more than one value per channel in training, got {input.shape}")
-    mean, variance = input.mean(axes), input.var(axes, correction=0)
+    y, mean, variance = _core.batch_norm_train(input, weight, bias, eps)
     for running, new in ((running_mean, mean), (running_var, variance * (count / (count - 1)))):
         if running is not None:
             running.assign_((running * (1 - momentum) + new.detach() * momentum).detach().to(dtype=running.dtype))
-    return _core.batch_norm(input, mean, variance, weight, bias, eps)
+    return y
 
 
 def conv2d(

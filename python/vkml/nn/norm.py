@@ -142,13 +142,12 @@ class BatchNorm2d(Module):
         if not self.training and self.track_running_stats:
             return _core.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
         count = x.numel() // max(1, self.num_features)
-        if self.training and count <= 1:
+        if count <= 1:
             raise _core.ShapeError(f"BatchNorm2d: expected more than one value per channel in training, got {x.shape}")
-        mean = x.mean((0, 2, 3))
-        variance = x.var((0, 2, 3), correction=0)
+        y, mean, variance = _core.batch_norm_train(x, self.weight, self.bias, self.eps)
         if self.training and self.track_running_stats:
             self._track(mean.detach(), variance.detach(), count)
-        return _core.batch_norm(x, mean, variance, self.weight, self.bias, self.eps)
+        return y
 
     def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
         with no_grad():

@@ -1,7 +1,12 @@
+#include <vector>
+
 #include "vkml/autograd/node.h"
+#include "vkml/ops/arange/arange.h"
+#include "vkml/ops/elementwise/elementwise.h"
 #include "vkml/ops/reduce/folds.h"
 #include "vkml/ops/reduce/reduce.h"
 #include "vkml/ops/reduce/spread.h"
+#include "vkml/ops/select/select.h"
 #include "vkml/runtime/registry.h"
 
 namespace vkml {
@@ -30,7 +35,18 @@ Tensor position(const ArgForm& form, const Tensor& input, const Dims& dims, bool
 
 std::pair<Tensor, Tensor> extreme(const ArgForm& form, const Tensor& input, std::int64_t dim, bool keepdim) {
     const Dims axes{wrap_dim(form.op, dim, input.ndim())};
-    return launch_arg(form, input, axes, keepdim);
+    const auto [values, index] = launch_arg(form, input, axes, keepdim);
+    const TensorArg inputs[] = {input, index};  // as an input too, since only floating outputs are kept
+    const auto out = record(form.op, std::vector<Tensor>{values, index}, inputs, keep_inputs(1), [axes, shape = input.shape()](const Backward& b) -> Grads {
+        if (shape.empty()) return {b.grad(), {}};
+        const auto axis = static_cast<int>(axes[0]);
+        Shape along = Dims::filled(shape.size(), 1);
+        along[axis] = shape[axis];
+        const Tensor& g = b.grad();
+        const Tensor places = reshape(arange(0, shape[axis], 1, DType::i64, g.device()), along);
+        return {where(equal(places, spread(b.input(1), shape, axes)), spread(g, shape, axes), 0.0), {}};
+    });
+    return {out[0], out[1]};
 }
 
 }  // namespace

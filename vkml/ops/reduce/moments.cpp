@@ -1,9 +1,11 @@
 #include <algorithm>
 
 #include "vkml/autograd/node.h"
+#include "vkml/ops/elementwise/elementwise.h"
 #include "vkml/ops/reduce/folds.h"
 #include "vkml/ops/reduce/reduce.h"
 #include "vkml/ops/reduce/spread.h"
+#include "vkml/ops/select/select.h"
 #include "vkml/runtime/registry.h"
 
 namespace vkml {
@@ -27,23 +29,45 @@ Tensor launch_moments(std::string_view op, const Tensor& input, const Dims& axes
     return launch_floating(op, input, axes, keepdim, fold);
 }
 
+/// The slope of the variance, or of its root when g has been divided by that: scale (x - mean) g, in x's dtype.
+Tensor deviations(const Tensor& g, const Tensor& x, const Dims& axes, double scale) {
+    const Tensor wide = widened(x);
+    return cast(mul(spread(mul(g, scale), x.shape(), axes), sub(wide, mean(wide, axes, true))), x.dtype());
+}
+
 }  // namespace
 
 Tensor var(const Tensor& input, const Dims& dims, double correction, bool keepdim) {
     const Dims axes = wrap_dims("var", dims, input.ndim());
-    return launch_moments("var", input, axes, correction, keepdim, false);
+    const double scale = 2 / degrees(input, axes, correction);
+    return record("var", launch_moments("var", input, axes, correction, keepdim, false), {input}, keep_inputs(0),
+                  [axes, scale](const Backward& b) -> Grads { return {deviations(widened(b.grad()), b.input(0), axes, scale)}; });
 }
 
 Tensor std(const Tensor& input, const Dims& dims, double correction, bool keepdim) {
     const Dims axes = wrap_dims("std", dims, input.ndim());
-    return launch_moments("std", input, axes, correction, keepdim, true);
+    const double scale = 1 / degrees(input, axes, correction);
+    const Keep keep{.inputs = 1, .outputs = 1};
+    return record("std", launch_moments("std", input, axes, correction, keepdim, true), {input}, keep,
+                  [axes, scale](const Backward& b) -> Grads {
+                      const Tensor y = widened(b.output());
+                      const Tensor g = masked_fill(div(widened(b.grad()), y), equal(detach(y), 0), 0.0);  // a constant has slope 0
+                      return {deviations(g, b.input(0), axes, scale)};
+                  });
 }
 
 Tensor logsumexp(const Tensor& input, const Dims& dims, bool keepdim) {
     const Dims axes = wrap_dims("logsumexp", dims, input.ndim());
     const Fold fold{.op = "logsumexp", .rows = logsumexp_rows, .columns = logsumexp_columns,
                     .state_bytes = 2 * itemsize(accumulator(input.dtype()))};
-    return launch_floating("logsumexp", input, axes, keepdim, fold);
+    const Keep keep{.inputs = 1, .outputs = 1};
+    return record("logsumexp", launch_floating("logsumexp", input, axes, keepdim, fold), {input}, keep, [axes](const Backward& b) -> Grads {
+        const DType dtype = b.input(0).dtype();
+        const Tensor x = widened(b.input(0)), y = widened(b.output()), g = widened(b.grad());
+        // Where all are -infinity, x - y would be NaN; torch takes x itself there.
+        const Tensor shift = masked_fill(y, isinf(detach(y)), 0.0);
+        return {cast(mul(spread(g, x.shape(), axes), exp(sub(x, spread(shift, x.shape(), axes)))), dtype)};
+    });
 }
 
 }  // namespace vkml

@@ -54,6 +54,11 @@ VKML_PYTHON(reduce) {
     bind_reduction(m, tensor, "amax", &amax, "Largest element over the axes in dim; NaN wins, ties share the gradient.");
     bind_reduction(m, tensor, "amin", &amin, "Smallest element over the axes in dim; NaN wins, ties share the gradient.");
     bind_reduction(m, tensor, "logsumexp", &logsumexp, "log(sum(exp(x))) over the axes in dim, shifted by the maximum.");
+    bind_reduction(m, tensor, "all", &all, "Whether all elements over the axes in dim are other than 0.");
+    bind_reduction(m, tensor, "any", &any, "Whether any element over the axes in dim is other than 0.");
+    both(m, tensor, "norm", [](const Tensor& input, double p, const OptionalDims& dim, bool keepdim) {
+        return norm(input, p, dim.value_or(Dims{}), keepdim);
+    }, "(sum |x|^p)^(1/p) over the axes in dim.", "p"_a = 2.0, "dim"_a = nb::none(), "keepdim"_a = false);
     bind_moment(m, tensor, "var", &vkml::var, "Variance over the axes in dim, divided by n - correction.");
     bind_moment(m, tensor, "std", &vkml::std, "Standard deviation over the axes in dim, divided by n - correction.");
     bind_position(m, tensor, "argmax", &argmax, &argmax,

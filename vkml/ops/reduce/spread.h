@@ -1,4 +1,5 @@
 #pragma once
+#include "vkml/ops/cast/cast.h"
 #include "vkml/ops/reduce/structure.h"
 #include "vkml/ops/shape/shape.h"
 
@@ -8,5 +9,8 @@ namespace vkml {
 inline Tensor spread(const Tensor& reduced, const Shape& shape, const Dims& axes) {
     return expand(reshape(reduced, reduced_shape(shape, axes, true)), shape);
 }
+
+/// 16-bit floats as f32, so that a gradient of several steps rounds once.
+inline Tensor widened(const Tensor& x) { return cast(x, accumulator(x.dtype())); }
 
 }  // namespace vkml

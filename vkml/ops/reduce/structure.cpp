@@ -1,7 +1,6 @@
 #include "vkml/ops/reduce/structure.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <span>
 #include <tuple>
@@ -106,14 +105,17 @@ struct Cut {
     std::uint64_t parts = 1, span = 0;
 };
 
-std::uint64_t power_of_two(std::uint64_t n, std::uint64_t least, std::uint64_t most) {
-    return std::clamp(std::bit_ceil(std::max<std::uint64_t>(n, 1)), least, most);
+/// At least n, at most `most`: 1, 4, 16, ... Every other power of two keeps the number of pipelines down.
+std::uint64_t lanes_for(std::uint64_t n, std::uint64_t most) {
+    std::uint64_t lanes = 1;
+    while (lanes < n && lanes < most) lanes *= 4;
+    return std::min(lanes, most);
 }
 
 Cut cut_rows(const Problem& p, const Limits& limits, bool vectors) {
     Cut cut{.vectors = vectors, .threads = limits.max_workgroup_invocations >= 256 ? 256u : 128u};
     const std::uint64_t accesses = ceil_div(p.length, vectors ? p.width : 1);
-    cut.lanes = static_cast<std::uint32_t>(power_of_two(ceil_div(accesses, kFlight), 1, cut.threads));
+    cut.lanes = static_cast<std::uint32_t>(lanes_for(ceil_div(accesses, kFlight), cut.threads));
     cut.groups = ceil_div(p.results, cut.threads / cut.lanes);
     return cut;
 }
@@ -121,8 +123,8 @@ Cut cut_rows(const Problem& p, const Limits& limits, bool vectors) {
 Cut cut_columns(const Problem& p, const Limits& limits, bool vectors) {
     Cut cut{.columns = true, .vectors = vectors, .threads = limits.max_workgroup_invocations >= 256 ? 256u : 128u};
     const std::uint64_t across = p.results / (vectors ? p.width : 1);
-    const std::uint64_t depth = power_of_two(ceil_div(p.length, kFlight), 1, 8);
-    cut.lanes = static_cast<std::uint32_t>(power_of_two(across, 1, cut.threads / depth));
+    const std::uint64_t depth = p.length <= kFlight ? 1 : 8;
+    cut.lanes = static_cast<std::uint32_t>(lanes_for(across, cut.threads / depth));
     cut.groups = ceil_div(across, cut.lanes);
     return cut;
 }
@@ -201,7 +203,7 @@ void launch(const Fold& fold, const Problem& p, const Tensor& x, const Tensor& y
     args.y = states->address;
     on.launch(kernel, x.dtype(), ranks(false, true), grid, args, {x}, {states});
 
-    const auto lanes = static_cast<std::uint32_t>(power_of_two(cut.parts, 1, cut.threads));
+    const auto lanes = static_cast<std::uint32_t>(lanes_for(cut.parts, cut.threads));
     args.x = states->address;
     args.y = y.defined() ? y.address() : 0;
     args.index = index.defined() ? index.address() : 0;
