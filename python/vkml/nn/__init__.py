@@ -13,6 +13,7 @@ from .functional import (
     mse_loss,
     scaled_dot_product_attention,
 )
+from .kimi_delta_attention import KdaCache, KimiDeltaAttention, ShortConvolution
 from .layers import Dropout, Embedding, Flatten, Identity, Linear
 from .loss import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, MSELoss
 from .module import Module, Parameter
@@ -20,8 +21,8 @@ from .norm import BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 
 __all__ = [
     "AvgPool2d", "BCEWithLogitsLoss", "BatchNorm2d", "Conv1d", "Conv2d", "ConvTranspose2d", "CrossEntropyLoss", "Dropout", "Embedding",
-    "Flatten", "GELU", "GroupNorm", "HuberLoss", "Identity", "KLDivLoss", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MSELoss",
+    "Flatten", "GELU", "GroupNorm", "HuberLoss", "Identity", "KLDivLoss", "KdaCache", "KimiDeltaAttention", "LayerNorm", "LeakyReLU", "Linear", "LogSoftmax", "MSELoss",
     "MaxPool2d", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "Parameter", "PositionalEncoding", "RMSNorm", "ReLU",
-    "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "TransformerEncoderLayer", "binary_cross_entropy_with_logits", "cross_entropy",
+    "Sequential", "ShortConvolution", "SiLU", "Sigmoid", "Softmax", "Tanh", "TransformerEncoderLayer", "binary_cross_entropy_with_logits", "cross_entropy",
     "functional", "huber_loss", "init", "kl_div", "mse_loss", "scaled_dot_product_attention", "utils",
 ]  # fmt: skip

@@ -69,6 +69,9 @@ std::uint32_t padded(const Problem& p, std::int64_t width);
 /// HV - 1 and HV / H - 1 in 16 bits each, for the Vulkan kernels.
 std::uint32_t heads_packed(const Problem& p);
 
+/// For tests: the row of the table kda.path to use where it fits; empty: the first that does.
+void force_path(std::string_view name);
+
 /// The specialization constants of KdaSpec; `steps`: innermost strides of query, key, value, log_decay, output.
 Spec spec_of(const Problem& p, std::initializer_list<std::uint32_t> steps, std::int64_t tiles, bool keep);
 

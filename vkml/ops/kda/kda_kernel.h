@@ -18,9 +18,11 @@ void decode_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 
 inline constexpr Kernel prepare_kernel{"kda_prepare", spv::kda_prepare, prepare_cpu};
 inline constexpr Kernel scan_wide_kernel{"kda_scan", spv::kda_scan_wide, scan_cpu};
+inline constexpr Kernel scan_half_kernel{"kda_scan", spv::kda_scan_half, scan_cpu};
 inline constexpr Kernel scan_narrow_kernel{"kda_scan", spv::kda_scan_narrow, scan_cpu};
 inline constexpr Kernel boundary_kernel{"kda_boundary", spv::kda_boundary, boundary_cpu};
 inline constexpr Kernel reverse_wide_kernel{"kda_reverse", spv::kda_reverse_wide, reverse_cpu};
+inline constexpr Kernel reverse_half_kernel{"kda_reverse", spv::kda_reverse_half, reverse_cpu};
 inline constexpr Kernel reverse_narrow_kernel{"kda_reverse", spv::kda_reverse_narrow, reverse_cpu};
 inline constexpr Kernel epilogue_kernel{"kda_epilogue", spv::kda_epilogue, epilogue_cpu};
 inline constexpr Kernel decode_kernel{"kda_decode", spv::kda_decode, decode_cpu};
@@ -31,8 +33,5 @@ enum KdaSpec : int {
 };
 /// Of decode: strides of the state in place of what it does not need.
 enum KdaDecodeSpec : int { kStateRow = kTiles, kStateColumn = kKeep, kAligned = kOutputStep };
-
-/// Value columns of a workgroup of the scans, by variant.
-inline constexpr std::uint32_t kWideColumns = 32, kNarrowColumns = 8;
 
 }  // namespace vkml::kda

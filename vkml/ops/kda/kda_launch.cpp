@@ -1,6 +1,7 @@
 #include "vkml/ops/kda/kda_launch.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "vkml/ops/kda/kda_args.h"
 #include "vkml/ops/kda/kda_kernel.h"
@@ -18,22 +19,41 @@ std::uint32_t widths_of(const Problem& p, std::int64_t tiles, bool keep) {
     return byte(p.K) | byte(p.V) << 8 | static_cast<std::uint32_t>(tiles - 1) << 16 | static_cast<std::uint32_t>(keep) << 31;
 }
 
+/// Variants of the two scans: value columns of a workgroup.
 struct Path {
     const Kernel *scan, *reverse;
     std::uint32_t columns;
 };
-constexpr Path kPaths[] = {{&scan_wide_kernel, &reverse_wide_kernel, kWideColumns},
-                           {&scan_narrow_kernel, &reverse_narrow_kernel, kNarrowColumns}};
+constexpr Path kPaths[] = {{&scan_wide_kernel, &reverse_wide_kernel, 32},
+                           {&scan_half_kernel, &reverse_half_kernel, 16},
+                           {&scan_narrow_kernel, &reverse_narrow_kernel, 8}};
 
-struct PathProblem {
-    std::uint32_t kp, vp;
-};
-const char* refuses_wide(const PathProblem&, const Limits& limits) {
-    return limits.shared_memory < 49152 ? "the device has less than 48 KiB of shared memory" : nullptr;
+std::atomic<int> forced_path{-1};
+bool other_forced(int path) {
+    const int forced = forced_path.load(std::memory_order_relaxed);
+    return forced >= 0 && forced != path;
 }
-constexpr Variant<PathProblem> kTable[] = {{"wide", refuses_wide}, {"narrow", never<PathProblem>}};
+
+const char* refuses_wide(const Problem& p, const Limits& limits) {
+    if (other_forced(0)) return "another path is asked for by name";
+    if (p.K > 128) return "32 columns of a state of more than 128 rows do not fit";
+    return limits.shared_memory < 32768 ? "the device has less than 32 KiB of shared memory" : nullptr;
+}
+const char* refuses_half(const Problem&, const Limits& limits) {
+    if (other_forced(1)) return "another path is asked for by name";
+    return limits.shared_memory < 24576 ? "the device has less than 24 KiB of shared memory" : nullptr;
+}
+constexpr Variant<Problem> kTable[] = {{"wide", refuses_wide}, {"half", refuses_half}, {"narrow", never<Problem>}};
 
 }  // namespace
+
+void force_path(std::string_view name) {
+    int path = -1;
+    for (int i = 0; i < static_cast<int>(std::size(kTable)); i++)
+        if (kTable[i].name == name) path = i;
+    check(name.empty() || path >= 0, "force_path: expected wide, half or narrow, got ", name);
+    forced_path.store(path, std::memory_order_relaxed);
+}
 
 StateView state_view(const Strided& state) {
     StateView view;
@@ -48,7 +68,7 @@ StateView state_view(const Strided& state) {
 Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace, KdaPrecision)
     : p_(p), stream_(stream(p.device)), workspace_(workspace), query_(strided(in.query)), key_(strided(in.key)),
       value_(strided(in.value)), decay_(strided(in.log_decay)), beta_(strided(in.beta)) {
-    if (!p.device.is_cpu()) path_ = choose("kda.path", op, kTable, {padded(p, p.K), padded(p, p.V)}, stream_.limits());
+    if (!p.device.is_cpu()) path_ = choose("kda.path", op, kTable, p, stream_.limits());
 }
 
 std::uint32_t Launcher::columns() const {
