@@ -69,6 +69,8 @@ std::uint32_t padded(const Problem& p, std::int64_t width);
 /// HV - 1 and HV / H - 1 in 16 bits each, for the Vulkan kernels.
 std::uint32_t heads_packed(const Problem& p);
 
+/// For tests: bytes of workspace to plan with; 0: as ever.
+void force_workspace(std::size_t bytes);
 /// For tests: the row of the table kda.path to use where it fits; empty: the first that does.
 void force_path(std::string_view name);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <limits>
 
@@ -16,6 +17,13 @@ constexpr std::int64_t kMostSlots = 32768, kMostHeads = 1024;
 // On the CPU a slab should stay in the caches.
 constexpr std::size_t kCpuWorkspace = std::size_t{8} << 20;
 
+std::atomic<std::size_t> forced_workspace{0};
+
+std::size_t budget_of(const Problem& p) {
+    if (const std::size_t forced = forced_workspace.load(std::memory_order_relaxed)) return forced;
+    return p.device.is_cpu() ? kCpuWorkspace : kMostWorkspace;
+}
+
 std::uint32_t pad_of(const Problem& p) { return p.device.is_cpu() ? 16 : 8; }
 
 }  // namespace
@@ -25,11 +33,13 @@ std::uint32_t padded(const Problem& p, std::int64_t width) {
     return (static_cast<std::uint32_t>(width) + pad - 1) / pad * pad;
 }
 
+void force_workspace(std::size_t bytes) { forced_workspace.store(bytes, std::memory_order_relaxed); }
+
 Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align) {
     const KdaSlot slot = kdaSlot(padded(p, p.K), padded(p, p.V), keep, p.group() > 1);
     Slabs s;
     s.slot_bytes = std::size_t{slot.size} * itemsize(p.wide);
-    const std::size_t budget = p.device.is_cpu() ? kCpuWorkspace : kMostWorkspace;
+    const std::size_t budget = budget_of(p);
     const std::int64_t slots = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / s.slot_bytes), 1, kMostSlots);
     const std::int64_t group = p.group(), groups = p.heads() / group;
     // Heads fill the device while tiles only lengthen a slab, so heads are given up last, and only down to a full device.

@@ -138,6 +138,7 @@ Examples
 >>> o.tolist()
 [[[[2.0, 2.0]]]]
 )");
-    // For tests of the rows of kda.path.
+    // For tests of the slabs and of the rows of kda.path.
+    m.def("_force_kda_workspace", [](std::size_t bytes) { kda::force_workspace(bytes); });
     m.def("_force_kda_path", [](const std::string& name) { kda::force_path(name); });
 }
