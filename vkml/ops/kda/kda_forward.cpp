@@ -101,8 +101,8 @@ KdaOutput chunk_kda(const Tensor& query, const Tensor& key, const Tensor& value,
                     KdaPrecision precision) {
     const kda::Inputs in{query, key, value, log_decay, beta, initial_state};
     const kda::Problem p = kda::check_inputs("chunk_kda", in, scale, chunk_size);
-    kda::check_widths("chunk_kda", p);
     if (retain_boundaries) kda::check_boundary_count("chunk_kda", p);
+    kda::check_widths("chunk_kda", p);
     const TensorArg args[] = {query, key, value, log_decay, beta, initial_state};
     const bool tracked = tracks(args);
     // The gradient starts from the caller's boundaries if tiles start there, else from some of its own.

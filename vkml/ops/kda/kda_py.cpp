@@ -1,5 +1,5 @@
 #include "bind.h"
-#include "vkml/ops/kda/kda.h"
+#include "vkml/ops/kda/kda_internal.h"
 
 namespace {
 
@@ -138,4 +138,7 @@ Examples
 >>> o.tolist()
 [[[[2.0, 2.0]]]]
 )");
+    // For tests of the slabs and of the rows of kda.path.
+    m.def("_force_kda_workspace", [](std::size_t bytes) { kda::force_workspace(bytes); });
+    m.def("_force_kda_path", [](const std::string& name) { kda::force_path(name); });
 }
