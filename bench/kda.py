@@ -79,7 +79,7 @@ def chosen(run: Callable[[], Any]) -> str:
     vkml.record_decisions()
     run()
     vkml.stop_recording_decisions()
-    return ", ".join(sorted({d["chose"] for d in vkml.decisions() if d["site"] == "kda.path"})) or "cpu"
+    return ", ".join(sorted({d["chose"] for d in vkml.decisions() if d["site"] in ("kda.fast", "kda.path") and d["chose"] != "strict"})) or "cpu"
 
 
 def report(label: str, seconds: list[float], least: float, errors: str, path: str) -> None:
