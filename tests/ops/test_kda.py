@@ -353,6 +353,34 @@ def test_every_path(K, V, path, vulkan, rng):
     assert chose == {"narrow" if narrow else path}
 
 
+@pytest.mark.parametrize("T", [64, 130, 700])
+def test_fast_mode(T, device, rng):
+    """On cooperative matrices where the device has them; else the table says why not, and strict runs."""
+    case = Case(rng, B=2, H=2, HV=4, T=T, K=128, V=128, dtype="bfloat16")
+    output, state, states = case.forward()
+    vkml.record_decisions()
+    got = vkml.chunk_kda(*case.tensors(device), precision="fast", retain_boundaries=True)
+    vkml.stop_recording_decisions()
+    chose = {d["chose"]: d for d in vkml.decisions() if d["site"] == "kda.fast"}
+    assert (set(chose) <= {"cooperative", "strict"} and len(chose) == 1) if device != "cpu" else not chose
+    if "strict" in chose:
+        assert chose["strict"]["instead_of"] == "cooperative" and chose["strict"]["because"]
+    bound = 5e-3 if "cooperative" in chose else 2e-3
+    close(got.output, output, bound, "output")
+    close(got.final_state, state, bound, "final_state")
+    close(got.boundaries, np.stack(states[:-1:64]), bound, "boundaries", axes=3)
+    assert_same_bits(got.output, vkml.chunk_kda(*case.tensors(device), precision="fast").output, "two runs")
+
+
+@pytest.mark.parametrize("decay", HARD)
+def test_fast_mode_of_hard_decays(decay, vulkan, rng):
+    case = Case(rng, H=1, T=140, K=128, V=128, decay=HARD[decay], dtype="bfloat16")
+    output, state, _ = case.forward()
+    got = vkml.chunk_kda(*case.tensors(vulkan), precision="fast")
+    close(got.output, output, 5e-3, "output")
+    close(got.final_state, state, 5e-3, "final_state")
+
+
 def dispatches(run) -> int:
     before = vkml.dispatch_count("vulkan:0")
     run()

@@ -65,7 +65,7 @@ StateView state_view(const Strided& state) {
     return view;
 }
 
-Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace, KdaPrecision)
+Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace)
     : p_(p), stream_(stream(p.device)), workspace_(workspace), query_(strided(in.query)), key_(strided(in.key)),
       value_(strided(in.value)), decay_(strided(in.log_decay)), beta_(strided(in.beta)) {
     if (!p.device.is_cpu()) path_ = choose("kda.path", op, kTable, p, stream_.limits());
