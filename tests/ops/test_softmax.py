@@ -53,7 +53,13 @@ TestSoftmax = op_cases(
     np_softmax,
     torch=lambda torch, x, dim=-1: torch.softmax(x, dim),
     errors=errors_of("softmax"),
-    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((1024, 65536)), bench((128, 262144)), bench((8192, 8192), backward=True)],
+    bench=[
+        bench((32768, 1024)),
+        bench((8192, 8192)),
+        bench((1024, 65536)),
+        bench((128, 262144)),
+        bench((8192, 8192), backward=True),
+    ],
     **COMMON,
 )
 TestLogSoftmax = op_cases(
