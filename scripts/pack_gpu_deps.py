@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Packs what a machine without network needs to build vkml: one archive for bench/gpu.sh.
 
-In it: the headers and shared libraries of Vulkan, Highway, oneDNN and fmt that the build here found, every kernel of
-the build as a filled kernel cache, stand-ins for the shader tools that answer with their versions and refuse to compile,
+In it: headers and shared libraries of Vulkan, Highway, oneDNN and fmt as the build here found them, every kernel of the
+build as a filled kernel cache, stand-ins for the shader tools that answer with their versions and refuse to compile,
 the Vulkan loader, and the wheels the tests import.
 
 Usage: pack_gpu_deps.py [--build build/release] [--out build/gpu-deps.tar.xz] [--python 3.12]

@@ -11,12 +11,7 @@ import pytest
 
 import vkml
 
-NOT_YET = {
-    "batch_norm",
-    "cumsum",
-    "layer_norm",
-    "rms_norm",
-}
+NOT_YET: set[str] = set()
 
 # Layers and the operator below them that may be missing.
 NEEDS = {"nn.BatchNorm2d": "batch_norm"}

@@ -7,11 +7,22 @@ import vkml
 
 
 def test_dtype_rules():
-    assert vkml.tensor(1.5).dtype == vkml.float32 and vkml.tensor(1).dtype == vkml.int64 and vkml.tensor(True).dtype == vkml.bool_
+    assert (
+        vkml.tensor(1.5).dtype == vkml.float32
+        and vkml.tensor(1).dtype == vkml.int64
+        and vkml.tensor(True).dtype == vkml.bool_
+    )
     assert vkml.tensor([1, 2.5]).dtype == vkml.float32 and vkml.tensor([[True], [False]]).shape == (2, 1)
-    assert vkml.tensor(np.zeros(2)).dtype == vkml.float32 and vkml.tensor(np.zeros(2), dtype="float64").dtype == vkml.float64
+    assert (
+        vkml.tensor(np.zeros(2)).dtype == vkml.float32
+        and vkml.tensor(np.zeros(2), dtype="float64").dtype == vkml.float64
+    )
     assert vkml.tensor(np.float64(2)).dtype == vkml.float32 and vkml.tensor(np.int16(2)).dtype == vkml.int16
-    assert vkml.tensor([]).dtype == vkml.float32 and vkml.tensor([]).shape == (0,) and vkml.tensor([[], []]).shape == (2, 0)
+    assert (
+        vkml.tensor([]).dtype == vkml.float32
+        and vkml.tensor([]).shape == (0,)
+        and vkml.tensor([[], []]).shape == (2, 0)
+    )
 
 
 def test_tensor_copies(device):
@@ -26,7 +37,14 @@ def test_tensor_copies(device):
 
 @pytest.mark.parametrize(
     "view",
-    [lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::2], lambda a: np.asfortranarray(a), lambda a: a.astype(">f4"), lambda a: a[1:, 1:]],
+    [
+        lambda a: a.T,
+        lambda a: a[::-1],
+        lambda a: a[:, ::2],
+        lambda a: np.asfortranarray(a),
+        lambda a: a.astype(">f4"),
+        lambda a: a[1:, 1:],
+    ],
     ids=["transposed", "reversed", "stepped", "fortran", "big-endian", "offset"],
 )
 def test_any_numpy_layout(view, device, rng):
@@ -53,7 +71,17 @@ def test_lists_of_tensors():
 def test_what_is_no_tensor():
     with pytest.raises(vkml.ShapeError, match="tensor: expected nested lists of equal lengths, got ragged"):
         vkml.tensor([[1, 2], [3]])
-    for bad in (["a"], "text", np.array([1j]), np.array([{}]), np.zeros(2, np.uint32), [2**70], [2**63], None, object()):
+    for bad in (
+        ["a"],
+        "text",
+        np.array([1j]),
+        np.array([{}]),
+        np.zeros(2, np.uint32),
+        [2**70],
+        [2**63],
+        None,
+        object(),
+    ):
         with pytest.raises(vkml.DTypeError, match="tensor: expected"):
             vkml.tensor(bad)
     with pytest.raises(vkml.DTypeError, match="from_numpy: expected a NumPy array, got list"):

@@ -24,9 +24,17 @@ def test_classes(name):
 CASES = {
     "dtype": (lambda: vkml.zeros(2, dtype="flot"), vkml.DTypeError, "dtype: expected one of float32, .*, got 'flot'"),
     "dtype of another kind": (lambda: vkml.full((2,), 1, dtype=3), vkml.DTypeError, "dtype: expected one of .*, got 3"),
-    "device": (lambda: vkml.zeros(2, device="gpu"), vkml.DeviceError, 'device: expected "cpu", "vulkan" or "vulkan:N", got'),
+    "device": (
+        lambda: vkml.zeros(2, device="gpu"),
+        vkml.DeviceError,
+        'device: expected "cpu", "vulkan" or "vulkan:N", got',
+    ),
     "device of another kind": (lambda: vkml.memory_stats(3.5), vkml.DeviceError, "device: expected .*, got 3.5"),
-    "device that is missing": (lambda: vkml.zeros(2, device="vulkan:63"), vkml.DeviceError, "vulkan: expected .*, got 63"),
+    "device that is missing": (
+        lambda: vkml.zeros(2, device="vulkan:63"),
+        vkml.DeviceError,
+        "vulkan: expected .*, got 63",
+    ),
     "shape": (lambda: vkml.zeros("ab"), vkml.ShapeError, "shape: expected an int or a sequence of ints, got 'ab'"),
     "shape of floats": (lambda: vkml.full([2.5], 1), vkml.ShapeError, r"shape: expected .* ints, got \[2.5\]"),
     "shape of none": (lambda: vkml._core._empty(None, "float32", "cpu"), (vkml.ShapeError, TypeError), ""),
@@ -36,7 +44,11 @@ CASES = {
     "memory": (lambda: vkml.empty(2**55), vkml.OutOfMemoryError, "allocat"),
     "axis": (lambda: vkml.zeros(2).transpose(0, 3), vkml.IndexError_, "transpose: expected .*got 3"),
     "undefined": (lambda: vkml.Tensor().shape, vkml.Error, "expected a defined tensor, got an undefined one"),
-    "default dtype": (lambda: vkml.set_default_dtype("int8"), vkml.DTypeError, "set_default_dtype: expected a floating-point dtype"),
+    "default dtype": (
+        lambda: vkml.set_default_dtype("int8"),
+        vkml.DTypeError,
+        "set_default_dtype: expected a floating-point dtype",
+    ),
     "log level": (lambda: vkml.set_log_level("loud"), vkml.ShapeError, "set_log_level: expected one of TRACE"),
 }
 

@@ -28,7 +28,12 @@ def test_round_trip(tmp_path, suffix, device):
     path = tmp_path / f"all.{suffix}"
     vkml.save(path, tensors, {"step": "7", "note": "ä\n"})
     back = vkml.load(path, device=device)
-    assert set(back) == set(tensors) and back.metadata == {"step": "7", "note": "ä\n"} and back.version == 1 and len(back) == len(tensors)
+    assert (
+        set(back) == set(tensors)
+        and back.metadata == {"step": "7", "note": "ä\n"}
+        and back.version == 1
+        and len(back) == len(tensors)
+    )
     for name, t in tensors.items():
         assert back[name].dtype == t.dtype and back[name].shape == t.shape and back[name].device == device
         assert back[name].tolist() == t.tolist(), name
@@ -36,9 +41,13 @@ def test_round_trip(tmp_path, suffix, device):
 
 def test_strided_tensors_and_arrays(tmp_path):
     x = some("float32", (3, 4))
-    vkml.save(tmp_path / "x.safetensors", {"t": x.T, "a": np.arange(3, dtype=np.int32), "row": x.narrow(0, 1, 1), "n": 1.5})
+    vkml.save(
+        tmp_path / "x.safetensors", {"t": x.T, "a": np.arange(3, dtype=np.int32), "row": x.narrow(0, 1, 1), "n": 1.5}
+    )
     back = vkml.load(tmp_path / "x.safetensors")
-    assert back["t"].tolist() == x.T.tolist() and back["a"].dtype == vkml.int32 and back["row"].tolist() == [[4, 5, 6, 7]]
+    assert (
+        back["t"].tolist() == x.T.tolist() and back["a"].dtype == vkml.int32 and back["row"].tolist() == [[4, 5, 6, 7]]
+    )
     assert back["n"].item() == 1.5
 
 
@@ -50,7 +59,9 @@ def test_the_safetensors_library_reads_ours_and_we_read_theirs(tmp_path):
     assert {k: v.tolist() for k, v in read.items()} == {k: v.tolist() for k, v in ours.items()}
     library.save_file({k: np.array(v) for k, v in ours.items()}, tmp_path / "theirs.safetensors", {"k": "v"})
     back = vkml.load(tmp_path / "theirs.safetensors")
-    assert {k: v.tolist() for k, v in back.items()} == {k: v.tolist() for k, v in ours.items()} and back.metadata == {"k": "v"}
+    assert {k: v.tolist() for k, v in back.items()} == {k: v.tolist() for k, v in ours.items()} and back.metadata == {
+        "k": "v"
+    }
 
 
 def test_npz_is_numpys(tmp_path):
@@ -59,7 +70,11 @@ def test_npz_is_numpys(tmp_path):
         assert archive["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
     np.savez(tmp_path / "y.npz", f=np.asfortranarray(np.arange(6.0).reshape(2, 3)), big=np.arange(3, dtype=">i4"))
     back = vkml.load(tmp_path / "y.npz")
-    assert back["f"].dtype == vkml.float64 and back["f"].tolist() == [[0, 1, 2], [3, 4, 5]] and back["big"].tolist() == [0, 1, 2]
+    assert (
+        back["f"].dtype == vkml.float64
+        and back["f"].tolist() == [[0, 1, 2], [3, 4, 5]]
+        and back["big"].tolist() == [0, 1, 2]
+    )
 
 
 def test_modules(tmp_path):
@@ -76,7 +91,12 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     path = tmp_path / "x.safetensors"
     vkml.save(path, {"a": some("float32", (2,))})
     before = path.read_bytes()
-    for bad in ({"a": vkml.Tensor()}, {1: some("float32", (2,))}, {"a": object()}, {"__metadata__": some("int8", (1,))}):
+    for bad in (
+        {"a": vkml.Tensor()},
+        {1: some("float32", (2,))},
+        {"a": object()},
+        {"__metadata__": some("int8", (1,))},
+    ):
         with pytest.raises(vkml.Error):
             vkml.save(path, bad)
     with pytest.raises(vkml.DTypeError, match="metadata: expected strings"):

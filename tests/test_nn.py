@@ -11,14 +11,22 @@ from vkml import nn
 
 
 def net(device=None):
-    return nn.Sequential(nn.Linear(4, 8, device=device), nn.ReLU(), nn.Sequential(nn.Linear(8, 3, device=device), nn.Dropout(0.5)))
+    return nn.Sequential(
+        nn.Linear(4, 8, device=device), nn.ReLU(), nn.Sequential(nn.Linear(8, 3, device=device), nn.Dropout(0.5))
+    )
 
 
 def test_names_and_order():
     n = net()
-    assert [k for k, _ in n.named_parameters()] == ["0.weight", "0.bias", "2.0.weight", "2.0.bias"] == list(n.state_dict())
+    assert (
+        [k for k, _ in n.named_parameters()] == ["0.weight", "0.bias", "2.0.weight", "2.0.bias"] == list(n.state_dict())
+    )
     assert [k for k, _ in n.named_modules()] == ["", "0", "1", "2", "2.0", "2.1"]
-    assert len(list(n.children())) == 3 and len(list(n.modules())) == 6 and [k for k, _ in n.named_children()] == ["0", "1", "2"]
+    assert (
+        len(list(n.children())) == 3
+        and len(list(n.modules())) == 6
+        and [k for k, _ in n.named_children()] == ["0", "1", "2"]
+    )
     assert all(p.requires_grad and p.is_leaf for p in n.parameters())
     assert next(n.parameters()) is n[0].weight is next(n.parameters())
 
@@ -36,7 +44,12 @@ def test_attributes():
             self.number = 5
 
     m = M()
-    assert [k for k, _ in m.named_parameters()] == ["w", "p"] and isinstance(m.w, nn.Parameter) and m.w.requires_grad and not m.p.requires_grad
+    assert (
+        [k for k, _ in m.named_parameters()] == ["w", "p"]
+        and isinstance(m.w, nn.Parameter)
+        and m.w.requires_grad
+        and not m.p.requires_grad
+    )
     assert [k for k, _ in m.named_buffers()] == ["b", "scratch"] and m.none is None and m.number == 5
     assert list(m.state_dict()) == ["w", "p", "b"]
     m.b = vkml.ones(3)
@@ -84,7 +97,10 @@ def test_modes_and_gradients():
 
 def test_repr():
     text = repr(net())
-    assert text.startswith("Sequential(\n  (0): Linear(in_features=4, out_features=8, bias=True)\n  (1): ReLU()\n  (2): Sequential(\n    (0): Linear(")
+    assert text.startswith(
+        "Sequential(\n  (0): Linear(in_features=4, out_features=8, bias=True)\n  (1): ReLU()\n"
+        "  (2): Sequential(\n    (0): Linear("
+    )
     assert text.endswith("(1): Dropout(p=0.5)\n  )\n)")
 
 
@@ -132,12 +148,21 @@ def test_containers():
     with pytest.raises(vkml.IndexError_):
         s[3]
     l = nn.ModuleList([nn.Identity()])
-    assert l.append(nn.ReLU()) is l and len(l.extend([nn.Tanh()])) == 3 and [type(m).__name__ for m in l] == ["Identity", "ReLU", "Tanh"]
+    assert (
+        l.append(nn.ReLU()) is l
+        and len(l.extend([nn.Tanh()])) == 3
+        and [type(m).__name__ for m in l] == ["Identity", "ReLU", "Tanh"]
+    )
     with pytest.raises(vkml.DTypeError, match="expected a Module"):
         l.append(3)
     d = nn.ModuleDict({"a": nn.Linear(1, 1)})
     d["b"] = nn.ReLU()
-    assert list(d) == ["a", "b"] and "a" in d and len(d) == 2 and [k for k, _ in d.named_parameters()] == ["a.weight", "a.bias"]
+    assert (
+        list(d) == ["a", "b"]
+        and "a" in d
+        and len(d) == 2
+        and [k for k, _ in d.named_parameters()] == ["a.weight", "a.bias"]
+    )
     del d["a"]
     assert list(d.keys()) == ["b"]
     named = nn.Sequential({"first": nn.Identity(), "second": nn.ReLU()})
@@ -183,7 +208,9 @@ def test_layers_that_move_data():
 def test_init():
     t = vkml.zeros(200, 100)
     assert nn.init.uniform_(t, -1, 1) is t and -1 <= t.numpy().min() < -0.9 and 0.9 < t.numpy().max() <= 1
-    assert np.std(nn.init.normal_(t, 2.0, 3.0).numpy()) == pytest.approx(3, rel=0.05) and np.mean(t.numpy()) == pytest.approx(2, abs=0.1)
+    assert np.std(nn.init.normal_(t, 2.0, 3.0).numpy()) == pytest.approx(3, rel=0.05) and np.mean(
+        t.numpy()
+    ) == pytest.approx(2, abs=0.1)
     assert np.abs(nn.init.xavier_uniform_(t).numpy()).max() <= np.sqrt(6 / 300)
     assert np.std(nn.init.kaiming_normal_(t, nonlinearity="relu").numpy()) == pytest.approx(np.sqrt(2 / 100), rel=0.05)
     assert np.abs(nn.init.kaiming_uniform_(t, a=5**0.5).numpy()).max() <= 1 / np.sqrt(100)
@@ -225,10 +252,20 @@ def test_batch_norm(device):
     b = nn.BatchNorm2d(1, device=device)
     x = vkml.tensor(np.array([1.0, 3.0]).reshape(2, 1, 1, 1), device=device)
     np.testing.assert_allclose(b(x).numpy().ravel(), np.array([-1, 1]) / np.sqrt(1 + 1e-5), rtol=1e-6)
-    assert b.running_mean.item() == pytest.approx(0.2) and b.running_var.item() == pytest.approx(1.1) and b.num_batches_tracked.item() == 1
+    assert (
+        b.running_mean.item() == pytest.approx(0.2)
+        and b.running_var.item() == pytest.approx(1.1)
+        and b.num_batches_tracked.item() == 1
+    )
     with pytest.raises(ValueError, match=r"more than one value per channel in training, got \(1, 1, 1, 1\)"):
         b(vkml.ones(1, 1, 1, 1, device=device))
-    assert b.running_mean.item() == pytest.approx(0.2) and list(b.state_dict()) == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+    assert b.running_mean.item() == pytest.approx(0.2) and list(b.state_dict()) == [
+        "weight",
+        "bias",
+        "running_mean",
+        "running_var",
+        "num_batches_tracked",
+    ]
 
 
 @needs("conv2d", "col2im")
@@ -254,12 +291,21 @@ def test_attention(device, rng):
     q = rng.standard_normal((2, 5, 4)).astype(np.float32)
     t = vkml.tensor(q, device=device)
     layer = nn.MultiheadAttention(4, 2, device=device)
-    assert [k for k, _ in layer.named_parameters()] == ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"]
+    assert [k for k, _ in layer.named_parameters()] == [
+        "in_proj_weight",
+        "in_proj_bias",
+        "out_proj.weight",
+        "out_proj.bias",
+    ]
     causal = layer(t, is_causal=True).numpy()
     mask = np.triu(np.ones((5, 5), bool), 1)
-    np.testing.assert_allclose(layer(t, attn_mask=vkml.tensor(mask, device=device)).numpy(), causal, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        layer(t, attn_mask=vkml.tensor(mask, device=device)).numpy(), causal, rtol=1e-5, atol=1e-6
+    )
     added = np.where(mask, -np.inf, 0).astype(np.float32)
-    np.testing.assert_allclose(layer(t, attn_mask=vkml.tensor(added, device=device)).numpy(), causal, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        layer(t, attn_mask=vkml.tensor(added, device=device)).numpy(), causal, rtol=1e-5, atol=1e-6
+    )
     blocked = layer(t, attn_mask=vkml.tensor(np.ones((5, 5), bool), device=device)).numpy()
     np.testing.assert_allclose(blocked, np.broadcast_to(layer.out_proj.bias.numpy(), blocked.shape), atol=1e-7)
     with pytest.raises(ValueError, match="attn_mask or is_causal"):
@@ -274,7 +320,9 @@ def test_losses(device):
     assert loss.item() == pytest.approx(0.4076059, rel=1e-5)
     loss.backward()
     np.testing.assert_allclose(logits.grad.numpy(), [[0.0900306, 0.2447285, -0.3347590]], rtol=1e-5)
-    assert nn.CrossEntropyLoss(reduction=vkml.Reduction.sum)(logits, target).item() == pytest.approx(0.4076059, rel=1e-5)
+    assert nn.CrossEntropyLoss(reduction=vkml.Reduction.sum)(logits, target).item() == pytest.approx(
+        0.4076059, rel=1e-5
+    )
     assert nn.MSELoss()(vkml.tensor([1.0, 2.0], device=device), vkml.tensor([0.0, 0.0], device=device)).item() == 2.5
     with pytest.raises(ValueError, match="reduction"):
         nn.MSELoss("average")

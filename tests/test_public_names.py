@@ -12,33 +12,46 @@ import pytest
 
 import vkml
 
-# All but the operators, which join by themselves (the functions of vkml._core). A name that goes missing breaks programs.
+# All but the operators, which join by themselves (the functions of vkml._core). A missing name breaks programs.
 PINNED = """
-    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ LogLevel NotImplementedError_ OutOfMemoryError
-    Reduction ShapeError Tensor __version__ as_tensor asarray assign autograd backward bfloat16 bool_ capture configuration cpu data decisions
-    decisions_published device device_info devices dispatch_count dtype eager_mode empty empty_cache empty_like enable_grad finfo float16
-    float32 float64 from_dlpack from_numpy full full_like get_default_device get_default_dtype grad has_vulkan iinfo int16 int32 int64 int8
-    is_eager is_grad_enabled load load_module log_level manual_seed memory_stats nn no_grad ones ones_like optim profiler realize
-    record_decisions reset_peak_memory save save_module set_default_device set_default_dtype set_eager set_grad_enabled set_log_level
-    stop_recording_decisions synchronize tensor uint8 zeros zeros_like
-""".split()
+    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ LogLevel
+    NotImplementedError_ OutOfMemoryError Reduction ShapeError Tensor __version__ as_tensor asarray assign autograd
+    backward bfloat16 bool_ capture configuration cpu data decisions decisions_published device device_info devices
+    dispatch_count dtype eager_mode empty empty_cache empty_like enable_grad finfo float16 float32 float64
+    from_dlpack from_numpy full full_like get_default_device get_default_dtype grad has_vulkan iinfo int16 int32
+    int64 int8 is_eager is_grad_enabled load load_module log_level manual_seed memory_stats nn no_grad ones
+    ones_like optim profiler realize record_decisions reset_peak_memory save save_module set_default_device
+    set_default_dtype set_eager set_grad_enabled set_log_level stop_recording_decisions synchronize tensor uint8
+    zeros zeros_like
+""".split()  # noqa: SIM905
 NN = """
-    AvgPool2d BCEWithLogitsLoss BatchNorm2d Conv1d Conv2d ConvTranspose2d CrossEntropyLoss Dropout Embedding Flatten GELU GroupNorm HuberLoss
-    Identity KLDivLoss LayerNorm LeakyReLU Linear LogSoftmax MSELoss MaxPool2d Module ModuleDict ModuleList MultiheadAttention Parameter
-    PositionalEncoding RMSNorm ReLU Sequential SiLU Sigmoid Softmax Tanh TransformerEncoderLayer binary_cross_entropy_with_logits cross_entropy
-    functional huber_loss init kl_div mse_loss scaled_dot_product_attention utils
-""".split()
-OPTIM = "SGD Adam AdamW Lion Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_ lr_scheduler".split()
-DATA = "ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset split".split()
+    AvgPool2d BCEWithLogitsLoss BatchNorm2d Conv1d Conv2d ConvTranspose2d CrossEntropyLoss Dropout Embedding Flatten
+    GELU GroupNorm HuberLoss Identity KLDivLoss LayerNorm LeakyReLU Linear LogSoftmax MSELoss MaxPool2d Module
+    ModuleDict ModuleList MultiheadAttention Parameter PositionalEncoding RMSNorm ReLU Sequential SiLU Sigmoid
+    Softmax Tanh TransformerEncoderLayer binary_cross_entropy_with_logits cross_entropy functional huber_loss init
+    kl_div mse_loss scaled_dot_product_attention utils
+""".split()  # noqa: SIM905
+OPTIM = """
+    SGD Adam AdamW Lion Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_ lr_scheduler
+""".split()  # noqa: SIM905
+DATA = """
+    ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset split
+""".split()  # noqa: SIM905
 
 
 def test_all_is_pinned():
     operators = set(vkml.__all__) - set(PINNED)
     assert set(PINNED) <= set(vkml.__all__)
-    odd = [n for n in operators if not (callable(getattr(vkml._core, n, None)) and not isinstance(getattr(vkml._core, n), type))]
+    odd = [
+        n
+        for n in operators
+        if not (callable(getattr(vkml._core, n, None)) and not isinstance(getattr(vkml._core, n), type))
+    ]
     assert odd == []
     assert [n for n in vkml.__all__ if not hasattr(vkml, n)] == []
-    assert sorted(vkml.__all__) == vkml.__all__ and not any(n.startswith("_") for n in vkml.__all__ if n != "__version__")
+    assert sorted(vkml.__all__) == vkml.__all__ and not any(
+        n.startswith("_") for n in vkml.__all__ if n != "__version__"
+    )
 
 
 @pytest.mark.parametrize(("module", "names"), [("nn", NN), ("optim", OPTIM), ("data", DATA)])
@@ -55,13 +68,27 @@ class Numbers(doctest.OutputChecker):
     def check_output(self, want, got, optionflags):
         if super().check_output(want, got, optionflags):
             return True
-        texts = [re.sub(r"\s+", " ", self.number.sub("#", text)).replace("# ", "#").replace("[ ", "[").strip() for text in (want, got)]
+        texts = [
+            re.sub(r"\s+", " ", self.number.sub("#", text)).replace("# ", "#").replace("[ ", "[").strip()
+            for text in (want, got)
+        ]
         values = [[float(x) for x in self.number.findall(text)] for text in (want, got)]
         return texts[0] == texts[1] and np.allclose(*values, rtol=4 * 2.0**-23, atol=0)
 
 
 def documented():
-    for module in (vkml, vkml.nn, vkml.optim, vkml.data, vkml.autograd, vkml.profiler, vkml.io, vkml.nn.init, vkml.nn.utils, vkml.optim.lr_scheduler):
+    for module in (
+        vkml,
+        vkml.nn,
+        vkml.optim,
+        vkml.data,
+        vkml.autograd,
+        vkml.profiler,
+        vkml.io,
+        vkml.nn.init,
+        vkml.nn.utils,
+        vkml.optim.lr_scheduler,
+    ):
         for name in module.__all__:
             value = getattr(module, name)
             if isinstance(value, (type, types.FunctionType)) or type(value).__name__ == "nb_func":
@@ -89,7 +116,9 @@ def test_every_pinned_name_is_documented(name):
 def python(code, **env):
     import os
 
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **env})
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **env}
+    )
 
 
 def test_import_prints_nothing_and_opens_no_device():

@@ -20,7 +20,10 @@ def test_memory_stats(device):
     before = vkml.memory_stats(device)
     x = vkml.zeros(1 << 20, device=device)
     held = vkml.memory_stats(device)
-    assert held["in_use_bytes"] >= before["in_use_bytes"] + x.nbytes and held["live_allocations"] == before["live_allocations"] + 1
+    assert (
+        held["in_use_bytes"] >= before["in_use_bytes"] + x.nbytes
+        and held["live_allocations"] == before["live_allocations"] + 1
+    )
     del x
     after = vkml.memory_stats(device)
     assert after["in_use_bytes"] == before["in_use_bytes"] and after["peak_in_use_bytes"] >= held["in_use_bytes"]

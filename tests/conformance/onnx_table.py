@@ -82,6 +82,8 @@ def power(x: list[Any], a: Attributes) -> Any:
 
 def clip(x: list[Any], a: Attributes) -> Any:
     low, high = (t.item() if t is not None else None for t in [*x[1:], None, None][:2])
+    if low is None and high is None:
+        raise Unmapped("neither bound")
     return V.clamp(x[0], low, high)
 
 
@@ -122,6 +124,14 @@ def split(x: list[Any], a: Attributes) -> Any:
     extent = x[0].shape[axis]
     size = -(-extent // parts)
     return V.split(x[0], [min(size, extent - i * size) for i in range(parts)], axis)
+
+
+def cumsum(x: list[Any], a: Attributes) -> Any:
+    axis = ints(x[1])[0]
+    terms = V.flip(x[0], [axis]) if a.get("reverse") else x[0]
+    y = V.cumsum(terms, axis)
+    y = y - terms if a.get("exclusive") else y
+    return V.flip(y, [axis]) if a.get("reverse") else y
 
 
 def reshape(x: list[Any], a: Attributes) -> Any:
@@ -202,7 +212,7 @@ TABLE: dict[str, Callable[[list[Any], Attributes], Any]] = {
     "Cast": cast,
     "Clip": clip,
     "Concat": lambda x, a: V.cat(x, a["axis"]),
-    "CumSum": lambda x, a: V.cumsum(x[0], ints(x[1])[0]),
+    "CumSum": cumsum,
     "Div": divide,
     "Expand": expand,
     "Flatten": flatten,

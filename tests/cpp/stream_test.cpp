@@ -280,6 +280,44 @@ TEST_F(StreamTest, CapturedMemoryIsNobodyElsesWhileTheCaptureLives) {
     EXPECT_EQ(stream.allocate(2048)->address, input);  // given back with the capture
 }
 
+TEST_F(StreamTest, TensorsMadeInsideOutliveTheCapture) {
+    Storage kept, thrown;
+    {
+        Capture capture(stream, [&] {
+            kept = stream.allocate(2048);
+            launch(a, {}, {kept});
+        });
+    }
+    EXPECT_THROW(Capture(stream,
+                         [&] {
+                             thrown = stream.allocate(2048);
+                             launch(a, {}, {thrown});
+                             throw std::runtime_error("inside");
+                         }),
+                 std::runtime_error);
+    const int releases = backend->releases;
+    std::memset(kept->host, 1, 2048);
+    std::memset(thrown->host, 2, 2048);
+    EXPECT_EQ(*static_cast<char*>(kept->host), 1);
+    kept = {};
+    thrown = {};
+    stream.empty_cache();
+    EXPECT_EQ(backend->releases, releases + 2);
+}
+
+TEST_F(StreamTest, AnotherThreadsMemoryIsNotTheCaptures) {
+    Address inside = 0, outside = 0;
+    std::thread other;
+    Capture capture(stream, [&] {
+        inside = stream.allocate(2048)->address;  // free again inside
+        other = std::thread([&] { outside = stream.allocate(2048)->address; });
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        EXPECT_EQ(stream.allocate(2048)->address, inside);
+    });
+    other.join();
+    EXPECT_NE(outside, inside);
+}
+
 TEST_F(StreamTest, CaptureRefusesReadsAndItself) {
     EXPECT_THROW(Capture(stream, [&] { read(x); }), Error);
     EXPECT_THROW(Capture(stream, [&] { Capture inner(stream, [] {}); }), Error);

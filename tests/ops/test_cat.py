@@ -151,4 +151,4 @@ def test_errors(device: str, call: object, error: str, text: str) -> None:
 
 def test_mixed_devices(vulkan: str) -> None:
     with pytest.raises(vkml.DeviceError, match="cat"):
-        vkml.cat([vkml.ones((2,)), vkml.ones((2,), device=vulkan)])
+        vkml.cat([vkml.ones((2,), device="cpu"), vkml.ones((2,), device=vulkan)])

@@ -20,8 +20,15 @@ def np_conv2d(x: np.ndarray, w: np.ndarray, *bias: np.ndarray, stride=1, padding
     for g in range(groups):
         for i in range(kh):
             for j in range(kw):
-                tap = x[:, g * ins : (g + 1) * ins, i * dh : i * dh + (out_h - 1) * sh + 1 : sh, j * dw : j * dw + (out_w - 1) * sw + 1 : sw]
-                out[:, g * outs : (g + 1) * outs] += np.einsum("nchw,oc->nohw", tap, w[g * outs : (g + 1) * outs, :, i, j])
+                tap = x[
+                    :,
+                    g * ins : (g + 1) * ins,
+                    i * dh : i * dh + (out_h - 1) * sh + 1 : sh,
+                    j * dw : j * dw + (out_w - 1) * sw + 1 : sw,
+                ]
+                out[:, g * outs : (g + 1) * outs] += np.einsum(
+                    "nchw,oc->nohw", tap, w[g * outs : (g + 1) * outs, :, i, j]
+                )
     return out + (bias[0][:, None, None] if bias else 0)
 
 
@@ -32,37 +39,76 @@ def conv_bound(eps: float, x: np.ndarray, w: np.ndarray, *bias: np.ndarray, **op
 
 
 TestConv2d = op_cases(
-    "conv2d", np_conv2d, torch="conv2d",
-    shapes=[((2, 3, 6, 7), (4, 3, 3, 2)), ((1, 3, 5, 5), (2, 3, 1, 1), (2,)), ((0, 3, 6, 6), (4, 3, 3, 3)),
-            ((2, 3, 9, 8), (5, 3, 3, 3), (5,))],
-    dtypes=["float32", "float64"], tolerance=Tolerance(bound=conv_bound), second=True,
-    grad_shapes=[((2, 2, 5, 4), (3, 2, 3, 2)), ((1, 2, 5, 5), (2, 2, 1, 1), (2,))],
-    stride=[1, (2, 3)], padding=[0, (1, 2)], dilation=[1, (2, 1)],
-    errors=[
-        (lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((16, 27), device=d)), "ShapeError",
-         r"conv2d: weight: expected rank 4, got \(16, 27\)"),
-        (lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((4, 1, 3, 3), device=d)), "ShapeError",
-         r"conv2d: weight: expected 3 input channels \(3 / groups 1\), got 1"),
-        (lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((4, 1, 3, 3), device=d), groups=2), "ShapeError",
-         "conv2d: groups: expected a divisor of 3 and 4, got 2"),
-        (lambda d: vkml.conv2d(vkml.zeros((1, 3, 2, 2), device=d), vkml.zeros((4, 3, 3, 3), device=d)), "ShapeError",
-         r"conv2d: expected a kernel no larger than the padded input \(2, 2\), got \(3, 3\)"),
-        (lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((4, 3, 3, 3), device=d), padding=-1), "ShapeError",
-         r"conv2d: padding: expected sizes >= 0, got \(-1, -1\)"),
-        (lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((0, 3, 3, 3), device=d)), "ShapeError",
-         r"conv2d: weight: expected at least 1 output channel, got \(0, 3, 3, 3\)"),
-        (lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((4, 3, 3, 3), dtype="float16", device=d)), "DTypeError",
-         "conv2d: weight: expected float32, got float16"),
+    "conv2d",
+    np_conv2d,
+    torch="conv2d",
+    shapes=[
+        ((2, 3, 6, 7), (4, 3, 3, 2)),
+        ((1, 3, 5, 5), (2, 3, 1, 1), (2,)),
+        ((0, 3, 6, 6), (4, 3, 3, 3)),
+        ((2, 3, 9, 8), (5, 3, 3, 3), (5,)),
     ],
-    bench=[bench((64, 64, 56, 56), (64, 64, 3, 3), padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9)],
-)  # fmt: skip
+    dtypes=["float32", "float64"],
+    tolerance=Tolerance(bound=conv_bound),
+    second=True,
+    grad_shapes=[((2, 2, 5, 4), (3, 2, 3, 2)), ((1, 2, 5, 5), (2, 2, 1, 1), (2,))],
+    stride=[1, (2, 3)],
+    padding=[0, (1, 2)],
+    dilation=[1, (2, 1)],
+    errors=[
+        (
+            lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((16, 27), device=d)),
+            "ShapeError",
+            r"conv2d: weight: expected rank 4, got \(16, 27\)",
+        ),
+        (
+            lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((4, 1, 3, 3), device=d)),
+            "ShapeError",
+            r"conv2d: weight: expected 3 input channels \(3 / groups 1\), got 1",
+        ),
+        (
+            lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((4, 1, 3, 3), device=d), groups=2),
+            "ShapeError",
+            "conv2d: groups: expected a divisor of 3 and 4, got 2",
+        ),
+        (
+            lambda d: vkml.conv2d(vkml.zeros((1, 3, 2, 2), device=d), vkml.zeros((4, 3, 3, 3), device=d)),
+            "ShapeError",
+            r"conv2d: expected a kernel no larger than the padded input \(2, 2\), got \(3, 3\)",
+        ),
+        (
+            lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((4, 3, 3, 3), device=d), padding=-1),
+            "ShapeError",
+            r"conv2d: padding: expected sizes >= 0, got \(-1, -1\)",
+        ),
+        (
+            lambda d: vkml.conv2d(vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((0, 3, 3, 3), device=d)),
+            "ShapeError",
+            r"conv2d: weight: expected at least 1 output channel, got \(0, 3, 3, 3\)",
+        ),
+        (
+            lambda d: vkml.conv2d(
+                vkml.zeros((1, 3, 4, 4), device=d), vkml.zeros((4, 3, 3, 3), dtype="float16", device=d)
+            ),
+            "DTypeError",
+            "conv2d: weight: expected float32, got float16",
+        ),
+    ],
+    bench=[
+        bench((64, 64, 56, 56), (64, 64, 3, 3), padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9),
+        bench((64, 64, 56, 56), (64, 64, 3, 3), dtype="bfloat16", padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9),
+    ],
+)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_groups(device: str, dtype: str, groups: int) -> None:
     rng = np.random.default_rng(groups)
-    x, w = rng.integers(-3, 4, (2, 4, 7, 6)).astype(np.float64), rng.integers(-3, 4, (8, 4 // groups, 3, 2)).astype(np.float64)
+    x, w = (
+        rng.integers(-3, 4, (2, 4, 7, 6)).astype(np.float64),
+        rng.integers(-3, 4, (8, 4 // groups, 3, 2)).astype(np.float64),
+    )
     options = {"stride": (2, 1), "padding": (1, 2), "dilation": (1, 2), "groups": groups}
     got = vkml.conv2d(tensor(x, dtype, device), tensor(w, dtype, device), None, **options)
     expected = np_conv2d(x, w, **options)  # sums of small integers: exact in every dtype below 256
@@ -116,4 +162,36 @@ def test_exact_is_the_same_on_both_devices(vulkan: str) -> None:
     finally:
         vkml.set_float32_matmul_precision(before)
     assert_same_bits(there.to("cpu"), on_cpu)
-    assert_within(to_numpy(on_cpu), np_conv2d(tensor(x).numpy().astype(float), tensor(w).numpy().astype(float), padding=1), 1e-4)
+    assert_within(
+        to_numpy(on_cpu), np_conv2d(tensor(x).numpy().astype(float), tensor(w).numpy().astype(float), padding=1), 1e-4
+    )
+
+
+@pytest.mark.parametrize(("kernel", "dilation"), [((3, 3), 1), ((2, 4), 1), ((1, 2), (1, 3)), ((4, 3), (1, 2))])
+def test_padding_in_words(device: str, kernel: tuple[int, int], dilation: int | tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    x, w = rng.integers(-3, 4, (2, 3, 6, 7)).astype(float), rng.integers(-3, 4, (4, 3, *kernel)).astype(float)
+    spread = dilation if isinstance(dilation, tuple) else (dilation, dilation)
+    total = [d * (k - 1) for d, k in zip(spread, kernel, strict=True)]
+    padded = np.pad(x, ((0, 0), (0, 0), *((n // 2, n - n // 2) for n in total)))
+    expected = np_conv2d(padded, w, dilation=dilation)
+    leaves = [tensor(a, device=device, requires_grad=True) for a in (x, w)]
+    same = vkml.conv2d(*leaves, padding="same", dilation=dilation)
+    assert same.shape == (2, 4, 6, 7) and same.is_contiguous()
+    assert np.array_equal(to_numpy(same), expected)
+    g = rng.integers(-3, 4, expected.shape).astype(float)
+    same.backward(tensor(g, device=device))
+    dx, dw = rng.integers(-3, 4, x.shape).astype(float), rng.integers(-3, 4, w.shape).astype(float)
+    moved = np.pad(dx, ((0, 0), (0, 0), *((n // 2, n - n // 2) for n in total)))
+    assert (to_numpy(leaves[0].grad) * dx).sum() == (np_conv2d(moved, w, dilation=dilation) * g).sum()
+    assert (to_numpy(leaves[1].grad) * dw).sum() == (np_conv2d(padded, dw, dilation=dilation) * g).sum()
+    valid = vkml.conv2d(tensor(x, device=device), tensor(w, device=device), None, 2, "valid", dilation)
+    assert np.array_equal(to_numpy(valid), np_conv2d(x, w, stride=2, dilation=dilation))
+
+
+def test_padding_words_are_checked(device: str) -> None:
+    x, w = vkml.zeros((1, 1, 4, 4), device=device), vkml.zeros((1, 1, 3, 3), device=device)
+    with pytest.raises(vkml.ShapeError, match="^conv2d: padding: expected sizes, same or valid, got full$"):
+        vkml.conv2d(x, w, padding="full")
+    with pytest.raises(vkml.ShapeError, match=r"^conv2d: stride: expected 1 where padding is same, got \(2, 1\)$"):
+        vkml.conv2d(x, w, stride=(2, 1), padding="same")

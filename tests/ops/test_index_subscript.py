@@ -339,4 +339,4 @@ def test_value_errors(device: str) -> None:
 
 def test_index_on_another_device(vulkan: str) -> None:
     with pytest.raises(vkml.DeviceError, match="index"):
-        vkml.zeros((3,), device=vulkan)[vkml.tensor([0])]
+        vkml.zeros((3,), device=vulkan)[vkml.tensor([0], device="cpu")]

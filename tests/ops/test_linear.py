@@ -27,41 +27,100 @@ TestLinear = op_cases(
     np_linear,
     torch="linear",
     shapes=[
-        ((5, 7), (3, 7)), ((5, 7), (3, 7), (3,)), ((7,), (3, 7), (3,)), ((2, 4, 65), (33, 65), (33,)), ((0, 7), (3, 7), (3,)),
-        ((2, 0), (3, 0), (3,)), ((40, 70), (1, 70), (1,)),
+        ((5, 7), (3, 7)),
+        ((5, 7), (3, 7), (3,)),
+        ((7,), (3, 7), (3,)),
+        ((2, 4, 65), (33, 65), (33,)),
+        ((0, 7), (3, 7), (3,)),
+        ((2, 0), (3, 0), (3,)),
+        ((40, 70), (1, 70), (1,)),
     ],
     dtypes=FLOATS,
     tolerance=Tolerance(bound=linear_bound),
     second=True,
     errors=[
-        (lambda d: vkml.linear(vkml.zeros((2, 3), device=d), vkml.zeros((4, 5), device=d)), "ShapeError",
-         r"linear: weight: expected 3 columns, got shape \(4, 5\)"),
-        (lambda d: vkml.linear(vkml.zeros((2, 3), device=d), vkml.zeros((3,), device=d)), "ShapeError",
-         r"linear: weight: expected rank 2, got \(3,\)"),
-        (lambda d: vkml.linear(vkml.zeros((2, 3), device=d), vkml.zeros((4, 3), device=d), vkml.zeros((3,), device=d)),
-         "ShapeError", r"linear: bias: expected shape \(4,\), got \(3,\)"),
-        (lambda d: vkml.linear(vkml.zeros((2, 3), device=d), vkml.zeros((4, 3), dtype="float64", device=d)), "DTypeError",
-         "linear: weight: expected float32, got float64"),
-        (lambda d: vkml.linear(vkml.zeros((2, 3), dtype="int64", device=d), vkml.zeros((4, 3), dtype="int64", device=d)),
-         "DTypeError", "linear: expected a floating-point tensor, got int64"),
+        (
+            lambda d: vkml.linear(vkml.zeros((2, 3), device=d), vkml.zeros((4, 5), device=d)),
+            "ShapeError",
+            r"linear: weight: expected 3 columns, got shape \(4, 5\)",
+        ),
+        (
+            lambda d: vkml.linear(vkml.zeros((2, 3), device=d), vkml.zeros((3,), device=d)),
+            "ShapeError",
+            r"linear: weight: expected rank 2, got \(3,\)",
+        ),
+        (
+            lambda d: vkml.linear(
+                vkml.zeros((2, 3), device=d), vkml.zeros((4, 3), device=d), vkml.zeros((3,), device=d)
+            ),
+            "ShapeError",
+            r"linear: bias: expected shape \(4,\), got \(3,\)",
+        ),
+        (
+            lambda d: vkml.linear(vkml.zeros((2, 3), device=d), vkml.zeros((4, 3), dtype="float64", device=d)),
+            "DTypeError",
+            "linear: weight: expected float32, got float64",
+        ),
+        (
+            lambda d: vkml.linear(
+                vkml.zeros((2, 3), dtype="int64", device=d), vkml.zeros((4, 3), dtype="int64", device=d)
+            ),
+            "DTypeError",
+            "linear: expected a floating-point tensor, got int64",
+        ),
     ],
     bench=[bench((64, 784), (256, 784), (256,), flops=2.0 * 64 * 784 * 256)],
-)  # fmt: skip
+)
+
 
 def np_addmm(c: np.ndarray, a: np.ndarray, b: np.ndarray, beta=1, alpha=1) -> np.ndarray:
     return (beta * c if beta else 0.0) + alpha * (a @ b)
 
 
-TestAddmm = op_cases("addmm", np_addmm, torch="addmm", shapes=[((3, 5), (3, 4), (4, 5)), ((5,), (3, 4), (4, 5)), ((2, 1), (2, 0), (0, 3))],
-                     dtypes=["float32", "float64"], tolerance=Tolerance(rel=2e-6, abs=2e-5), second=True, beta=[1, 0, 0.5], alpha=[1, -2.5],
-                     errors=[(lambda d: vkml.addmm(vkml.zeros((4,), device=d), vkml.zeros((2, 3), device=d), vkml.zeros((3, 5), device=d)),
-                              "ShapeError", "addmm")])  # fmt: skip
-TestBmm = op_cases("bmm", np.matmul, torch="bmm", shapes=[((2, 3, 4), (2, 4, 5)), ((0, 3, 4), (0, 4, 5))], dtypes=FLOATS,
-                   tolerance=Tolerance(rel=1e-5, abs=1e-5))  # fmt: skip
-TestDot = op_cases("dot", np.dot, torch="dot", shapes=[((5,), (5,)), ((0,), (0,)), ((300,), (300,))], dtypes=FLOATS,
-                   tolerance=Tolerance(bound=lambda eps, a, b: 50 * eps * (np.abs(a) @ np.abs(b)) + 1e-300))  # fmt: skip
-TestOuter = op_cases("outer", np.outer, torch="outer", shapes=[((5,), (7,)), ((0,), (3,))], dtypes=FLOATS,
-                     tolerance=Tolerance(rel=2.0**-23))  # fmt: skip
+TestAddmm = op_cases(
+    "addmm",
+    np_addmm,
+    torch="addmm",
+    shapes=[((3, 5), (3, 4), (4, 5)), ((5,), (3, 4), (4, 5)), ((2, 1), (2, 0), (0, 3))],
+    dtypes=["float32", "float64"],
+    tolerance=Tolerance(rel=2e-6, abs=2e-5),
+    second=True,
+    beta=[1, 0, 0.5],
+    alpha=[1, -2.5],
+    errors=[
+        (
+            lambda d: vkml.addmm(
+                vkml.zeros((4,), device=d), vkml.zeros((2, 3), device=d), vkml.zeros((3, 5), device=d)
+            ),
+            "ShapeError",
+            "addmm",
+        )
+    ],
+)
+TestBmm = op_cases(
+    "bmm",
+    np.matmul,
+    torch="bmm",
+    shapes=[((2, 3, 4), (2, 4, 5)), ((0, 3, 4), (0, 4, 5))],
+    dtypes=FLOATS,
+    tolerance=Tolerance(rel=1e-5, abs=1e-5),
+)
+TestDot = op_cases(
+    "dot",
+    np.dot,
+    torch="dot",
+    shapes=[((5,), (5,)), ((0,), (0,)), ((300,), (300,))],
+    dtypes=FLOATS,
+    tolerance=Tolerance(bound=lambda eps, a, b: 50 * eps * (np.abs(a) @ np.abs(b)) + 1e-300),
+)
+TestOuter = op_cases(
+    "outer",
+    np.outer,
+    torch="outer",
+    shapes=[((5,), (7,)), ((0,), (3,))],
+    dtypes=FLOATS,
+    tolerance=Tolerance(rel=2.0**-23),
+)
 
 
 def test_no_columns_leave_the_bias(device: str) -> None:

@@ -45,7 +45,9 @@ def np_max(x: np.ndarray, kernel, stride=0, padding=0, dilation=1, ceil_mode=Fal
     return out
 
 
-def np_avg(x: np.ndarray, kernel, stride=0, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None) -> np.ndarray:
+def np_avg(
+    x: np.ndarray, kernel, stride=0, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+) -> np.ndarray:
     out = None
     for size, at, window, padded in windows(x, kernel, stride, padding, 1, ceil_mode):
         out = np.empty((*x.shape[:2], *size)) if out is None else out
@@ -66,32 +68,74 @@ def stride_or_kernel(kernel, stride):
 SHAPES = [(1, 1, 6, 6), (2, 3, 7, 9), (0, 2, 6, 6)]
 
 TestMaxPool2d = op_cases(
-    "max_pool2d", np_max, shapes=SHAPES, grad_shapes=[(1, 2, 6, 6)], dtypes=FLOATS, inputs=distinct, tolerance=EXACT, second=True,
-    kernel=[2, (3, 2)], stride=[0, (2, 1)], padding=[0, 1], dilation=[1, (1, 2)], ceil_mode=[False, True],
+    "max_pool2d",
+    np_max,
+    shapes=SHAPES,
+    grad_shapes=[(1, 2, 6, 6)],
+    dtypes=FLOATS,
+    inputs=distinct,
+    tolerance=EXACT,
+    second=True,
+    kernel=[2, (3, 2)],
+    stride=[0, (2, 1)],
+    padding=[0, 1],
+    dilation=[1, (1, 2)],
+    ceil_mode=[False, True],
     torch=lambda torch, x, kernel, stride, padding, dilation, ceil_mode: torch.nn.functional.max_pool2d(
-        x, kernel, stride_or_kernel(kernel, stride), padding, dilation, ceil_mode),
+        x, kernel, stride_or_kernel(kernel, stride), padding, dilation, ceil_mode
+    ),
     errors=[
-        (lambda d: vkml.max_pool2d(vkml.zeros((1, 1, 4, 4), device=d), 3, padding=2), "ShapeError",
-         r"max_pool2d: padding: expected at most half the kernel \(1, 1\), got \(2, 2\)"),
+        (
+            lambda d: vkml.max_pool2d(vkml.zeros((1, 1, 4, 4), device=d), 3, padding=2),
+            "ShapeError",
+            r"max_pool2d: padding: expected at most half the kernel \(1, 1\), got \(2, 2\)",
+        ),
         (lambda d: vkml.max_pool2d(vkml.zeros((1, 1, 4, 4), device=d), 0), "ShapeError", "max_pool2d: kernel"),
         (lambda d: vkml.max_pool2d(vkml.zeros((1, 1, 4, 4), device=d), 2, -1), "ShapeError", "max_pool2d: stride"),
-        (lambda d: vkml.max_pool2d(vkml.zeros((1, 1, 2, 2), device=d), 3), "ShapeError", "max_pool2d: expected an output"),
-        (lambda d: vkml.max_pool2d(vkml.zeros((1, 0, 4, 4), device=d), 2), "ShapeError", "max_pool2d: expected non-empty"),
+        (
+            lambda d: vkml.max_pool2d(vkml.zeros((1, 1, 2, 2), device=d), 3),
+            "ShapeError",
+            "max_pool2d: expected an output",
+        ),
+        (
+            lambda d: vkml.max_pool2d(vkml.zeros((1, 0, 4, 4), device=d), 2),
+            "ShapeError",
+            "max_pool2d: expected non-empty",
+        ),
     ],
     bench=[bench((64, 64, 56, 56), kernel=2)],
-)  # fmt: skip
+)
 
 TestAvgPool2d = op_cases(
-    "avg_pool2d", np_avg, shapes=SHAPES, grad_shapes=[(1, 2, 5, 6)], dtypes=FLOATS, tolerance=Tolerance(rel=1e-6, abs=1e-6), second=True,
-    kernel=[2, (3, 2)], stride=[0, (2, 1)], padding=[0, 1], ceil_mode=[False, True], count_include_pad=[True, False],
+    "avg_pool2d",
+    np_avg,
+    shapes=SHAPES,
+    grad_shapes=[(1, 2, 5, 6)],
+    dtypes=FLOATS,
+    tolerance=Tolerance(rel=1e-6, abs=1e-6),
+    second=True,
+    kernel=[2, (3, 2)],
+    stride=[0, (2, 1)],
+    padding=[0, 1],
+    ceil_mode=[False, True],
+    count_include_pad=[True, False],
     torch=lambda torch, x, kernel, stride, padding, ceil_mode, count_include_pad: torch.nn.functional.avg_pool2d(
-        x, kernel, stride_or_kernel(kernel, stride), padding, ceil_mode, count_include_pad),
+        x, kernel, stride_or_kernel(kernel, stride), padding, ceil_mode, count_include_pad
+    ),
     errors=[
-        (lambda d: vkml.avg_pool2d(vkml.zeros((1, 1, 4, 4), device=d), 2, divisor_override=0), "ShapeError", "avg_pool2d: divisor_override"),
-        (lambda d: vkml.avg_pool2d(vkml.zeros((1, 1, 4, 4), dtype="int64", device=d), 2), "DTypeError", "avg_pool2d: expected a floating"),
+        (
+            lambda d: vkml.avg_pool2d(vkml.zeros((1, 1, 4, 4), device=d), 2, divisor_override=0),
+            "ShapeError",
+            "avg_pool2d: divisor_override",
+        ),
+        (
+            lambda d: vkml.avg_pool2d(vkml.zeros((1, 1, 4, 4), dtype="int64", device=d), 2),
+            "DTypeError",
+            "avg_pool2d: expected a floating",
+        ),
     ],
     bench=[bench((64, 64, 56, 56), kernel=2)],
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -130,7 +174,9 @@ def test_padding_is_less_than_anything(device: str) -> None:
 def test_avg_known_values(device: str) -> None:
     ones = vkml.ones((1, 1, 6, 6), device=device)
     out = to_numpy(vkml.avg_pool2d(ones, 3, 2, 1, ceil_mode=True))[0, 0]
-    assert np.allclose(out, [[4 / 9, 2 / 3, 2 / 3, 1 / 3], [2 / 3, 1, 1, 1 / 2], [2 / 3, 1, 1, 1 / 2], [1 / 3, 1 / 2, 1 / 2, 1 / 4]])
+    assert np.allclose(
+        out, [[4 / 9, 2 / 3, 2 / 3, 1 / 3], [2 / 3, 1, 1, 1 / 2], [2 / 3, 1, 1, 1 / 2], [1 / 3, 1 / 2, 1 / 2, 1 / 4]]
+    )
     assert (to_numpy(vkml.avg_pool2d(ones, 3, 2, 1, ceil_mode=True, count_include_pad=False)) == 1).all()
     row = tensor(np.arange(1.0, 6).reshape(1, 1, 1, 5), device=device)
     assert vkml.avg_pool2d(row, (1, 2), (1, 2), ceil_mode=True).tolist() == [[[[1.5, 3.5, 5]]]]

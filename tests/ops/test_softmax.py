@@ -1,4 +1,4 @@
-"""softmax and log_softmax: one declaration each, the table of edge rows, and every structure of softmax.rows in turn."""
+"""softmax and log_softmax: one declaration each, edge rows, and every structure of softmax.rows in turn."""
 
 from __future__ import annotations
 
@@ -33,16 +33,37 @@ def np_log_softmax(x: np.ndarray, dim: int = -1) -> np.ndarray:
 def errors_of(name: str) -> list:
     op = getattr(vkml, name)
     return [
-        (lambda d: op(vkml.tensor([1, 2], device=d)), "DTypeError", f"^{name}: expected a floating-point tensor, got int64$"),
+        (
+            lambda d: op(vkml.tensor([1, 2], device=d)),
+            "DTypeError",
+            f"^{name}: expected a floating-point tensor, got int64$",
+        ),
         (lambda d: op(vkml.tensor([1.0], device=d), 1), "IndexError_", f"^{name}: expected dim in \\[-1, 0\\], got 1$"),
-        (lambda d: op(vkml.tensor([1.0], device=d), -2), "IndexError_", f"^{name}: expected dim in \\[-1, 0\\], got -2$"),
+        (
+            lambda d: op(vkml.tensor([1.0], device=d), -2),
+            "IndexError_",
+            f"^{name}: expected dim in \\[-1, 0\\], got -2$",
+        ),
     ]
 
 
-COMMON = {"shapes": SHAPES, "dim": [-1, 0, 1], "tolerance": Tolerance(row=1e-6), "second": True, "batched": True}  # fmt: skip
-TestSoftmax = op_cases("softmax", np_softmax, torch="softmax", errors=errors_of("softmax"),
-                       bench=[bench((32768, 1024)), bench((8192, 8192)), bench((1024, 65536)), bench((128, 262144))], **COMMON)  # fmt: skip
-TestLogSoftmax = op_cases("log_softmax", np_log_softmax, torch="log_softmax", errors=errors_of("log_softmax"), **COMMON)
+COMMON = {"shapes": SHAPES, "dim": [-1, 0, 1], "tolerance": Tolerance(row=1e-6), "second": True, "batched": True}
+TestSoftmax = op_cases(
+    "softmax",
+    np_softmax,
+    torch="softmax",
+    errors=errors_of("softmax"),
+    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((1024, 65536)), bench((128, 262144)), bench((8192, 8192), backward=True)],
+    **COMMON,
+)
+TestLogSoftmax = op_cases(
+    "log_softmax",
+    np_log_softmax,
+    torch="log_softmax",
+    errors=errors_of("log_softmax"),
+    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((8192, 8192), backward=True)],
+    **COMMON,
+)
 
 INF, NAN = float("inf"), float("nan")
 EDGES = [
@@ -108,7 +129,9 @@ LONG = [((2, 40000), -1), ((1, 1 << 20), -1), ((3, 8192), -1), ((3, 4099), -1), 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("structure", ["resident", "split", "looped"])
 @pytest.mark.parametrize(("shape", "dim"), LONG)
-def test_each_structure(vulkan: str, rng: np.random.Generator, structure: str, shape: tuple, dim: int, dtype: str) -> None:
+def test_each_structure(
+    vulkan: str, rng: np.random.Generator, structure: str, shape: tuple, dim: int, dtype: str
+) -> None:
     held = to_numpy(tensor(rng.normal(0, 4, shape), dtype))
     x, g = tensor(held, dtype, vulkan, True), tensor(rng.normal(0, 1, shape), dtype, vulkan)
     unit = {"float32": 0, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
@@ -129,7 +152,9 @@ def test_each_structure(vulkan: str, rng: np.random.Generator, structure: str, s
 
 
 @pytest.mark.parametrize(("shape", "dim"), LONG)
-def test_a_long_row_has_the_same_bits_shared_or_not(vulkan: str, rng: np.random.Generator, shape: tuple, dim: int) -> None:
+def test_a_long_row_has_the_same_bits_shared_or_not(
+    vulkan: str, rng: np.random.Generator, shape: tuple, dim: int
+) -> None:
     x = tensor(rng.normal(0, 4, shape), "float32", vulkan)
     results = []
     for structure in ("split", "looped"):

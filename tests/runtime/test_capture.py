@@ -70,3 +70,15 @@ def test_reading_inside_is_refused_and_leaves_the_stream_usable(device: str) -> 
     with pytest.raises(ZeroDivisionError):
         vkml.capture(lambda: 1 / 0, device)
     assert_close(x + 1.0, np.full(3, 2.0))
+
+
+def test_tensors_made_inside_outlive_the_capture(device: str) -> None:
+    x = tensor(np.arange(500.0), "float32", device)
+    kept = []
+    for _ in range(20):
+        capture = vkml.capture(lambda: kept.append(x * 2.0), device)
+        del capture
+        noise = [vkml.full((500,), 9.0, device=device) for _ in range(4)]
+    for y in kept:
+        assert_close(y, np.arange(500.0) * 2)
+    assert float(noise[0][0]) == 9.0

@@ -8,7 +8,7 @@
 namespace vkml {
 
 void CaptureLog::keep(const Block* block) {
-    if (block && block->owner != &pool_) touched_.try_emplace(block, Storage(const_cast<Block*>(block)));
+    if (block && block->owner != pool_.get()) touched_.try_emplace(block, Storage(const_cast<Block*>(block)));
 }
 
 void CaptureLog::note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
@@ -57,13 +57,14 @@ Capture::Capture(Stream& stream, const std::function<void()>& work)
         work();
     } catch (...) {
         stream.set_capture(nullptr);
+        stream.retire(std::move(log_));
         throw;
     }
     stream.set_capture(nullptr);
 }
 
 Capture::~Capture() {
-    if (log_) stream_->backend().wait(stream_->submit());
+    if (log_) stream_->retire(std::move(log_));
 }
 
 Capture::Capture(Capture&& other) noexcept : stream_(other.stream_), log_(std::move(other.log_)) {}

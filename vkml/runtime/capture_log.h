@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -12,9 +13,9 @@ namespace vkml {
 /// address stays what it was until the capture goes.
 class CaptureLog {
 public:
-    explicit CaptureLog(Backend& backend) : pool_(backend, MemoryKind::device) {}
+    explicit CaptureLog(Backend& backend) : pool_(std::make_unique<Pool>(backend, MemoryKind::device)) {}
 
-    Storage allocate(std::size_t bytes) { return pool_.allocate(bytes); }
+    Storage allocate(std::size_t bytes) { return pool_->allocate(bytes); }
     void note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
                        Uses writes);
     void note_copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
@@ -24,6 +25,11 @@ public:
     /// Records every command again, in order.
     void play(Backend& backend) const;
     std::size_t size() const { return commands_.size(); }
+    /// Ends the log. Tensors that were made while it ran may still live in its memory.
+    std::unique_ptr<Pool> take_pool() {
+        touched_.clear();
+        return std::move(pool_);
+    }
 
 private:
     struct Command {
@@ -38,7 +44,7 @@ private:
     };
     void keep(const Block* block);
 
-    Pool pool_;  // destroyed last: the storages below return to it
+    std::unique_ptr<Pool> pool_;
     std::unordered_map<const Block*, Storage> touched_;
     std::vector<Command> commands_;
     std::vector<std::byte> args_;

@@ -32,8 +32,11 @@ Stream::~Stream() {
 }
 
 Storage Stream::allocate(std::size_t bytes) {
-    if (capture_) [[unlikely]]
-        return capture_->allocate(bytes);
+    if (capturing_.load(std::memory_order_relaxed)) [[unlikely]] {
+        // Another thread waits here until the capture is over: a replay would overwrite its tensor.
+        std::lock_guard lock(mutex_);
+        if (capture_) return capture_->allocate(bytes);
+    }
     try {
         return pool_.allocate(bytes);
     } catch (const OutOfMemoryError&) {
@@ -128,7 +131,8 @@ void Stream::upload(const Storage& target, std::size_t offset, const void* sourc
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t piece = std::min(bytes - done, kStagingPiece);
         while (in_flight_bytes_ + piece > kStagingInFlight && !in_flight_.empty()) {
-            submit_locked();
+            submit_locked();  // may retire all of them
+            if (in_flight_.empty()) break;
             backend_->wait(in_flight_.front().until);
             retire_staging(false);
         }
@@ -228,11 +232,25 @@ void Stream::empty_cache() {
     retire_staging(true);
     pool_.trim();
     staging_pool_.trim();
+    drop_parked();
 }
 
 void Stream::set_capture(CaptureLog* log) {
     std::lock_guard lock(mutex_);
     capture_ = log;
+    capturing_ = log != nullptr;
+}
+
+void Stream::retire(std::unique_ptr<CaptureLog> log) {
+    std::lock_guard lock(mutex_);
+    backend_->wait(submit_locked());
+    drop_parked();
+    std::unique_ptr<Pool> pool = log->take_pool();
+    if (pool->stats().live_allocations > 0) parked_.push_back(std::move(pool));
+}
+
+void Stream::drop_parked() {
+    std::erase_if(parked_, [](const std::unique_ptr<Pool>& pool) { return pool->stats().live_allocations == 0; });
 }
 
 void Stream::require_outside_capture(const char* what) const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -105,6 +106,8 @@ private:
     void raise_fault();
     void retire_staging(bool all);
     void require_outside_capture(const char* what) const;
+    void retire(std::unique_ptr<CaptureLog> log);
+    void drop_parked();
 
     std::unique_ptr<Backend> backend_;
     Device device_;
@@ -118,6 +121,8 @@ private:
     bool eager_ = false;
     bool synchronous_ = false;
     CaptureLog* capture_ = nullptr;
+    std::atomic<bool> capturing_{false};         // capture_ is not null; read without the lock
+    std::vector<std::unique_ptr<Pool>> parked_;  // of captures that are gone, while tensors live in them
     struct Staged {
         Timepoint until;
         Storage block;

@@ -78,7 +78,8 @@ BatchNormTrained batch_norm_train(const Tensor& input, const Tensor& weight, con
         first = cast(first, channels.wide);
     }
     const Tensor x = sub(cast(input, channels.wide), first);
-    const Tensor middle = mean(x, dims, true), centred = sub(x, middle), variance = mean(square(centred), dims, true);
+    const auto mean = [&](const Tensor& t) { return div(sum(t, dims, true), static_cast<double>(count)); };
+    const Tensor middle = mean(x), centred = sub(x, middle), variance = mean(square(centred));
     const Shape flat{input.shape()[1]};
     return {normalised(centred, variance, weight, bias, eps, channels, input.dtype()), reshape(add(middle, first), flat),
             reshape(variance, flat)};

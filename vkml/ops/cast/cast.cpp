@@ -15,7 +15,11 @@ constexpr int kAxes = 6;
 Tensor cast_values(const Tensor& input, DType dtype) {
     Tensor out = empty(input.shape(), dtype, input.device());
     if (out.numel() == 0) return out;
-    CastArgs args{.in = input.address(), .out = out.address(), .count = static_cast<std::uint64_t>(out.numel()), .strides = {}, .sizes = {}};
+    CastArgs args{.in = input.address(),
+                  .out = out.address(),
+                  .count = static_cast<std::uint64_t>(out.numel()),
+                  .strides = {},
+                  .sizes = {}};
     std::uint32_t rank = 0;
     if (!input.is_contiguous()) {
         const Strides one[] = {input.strides()};
@@ -31,7 +35,8 @@ Tensor cast_values(const Tensor& input, DType dtype) {
     }
     const Spec spec{kThreads, static_cast<std::uint32_t>(dtype), rank};
     const Kernel& kernel = dtype == DType::f64 ? cast_to_f64_kernel : cast_kernel;
-    stream_of(out).launch(kernel, input.dtype(), spec, linear_grid(ceil_div(args.count, kThreads)), args, {input}, {out});
+    stream_of(out).launch(kernel, input.dtype(), spec, linear_grid(ceil_div(args.count, kThreads)), args, {input},
+                          {out});
     return out;
 }
 
@@ -42,7 +47,8 @@ Tensor cast(const Tensor& input, DType dtype) {
     Tensor out = cast_values(input, dtype);
     if (!is_floating(dtype) || !is_floating(input.dtype())) return out;
     const DType from = input.dtype();
-    return record("cast", std::move(out), {input}, keep_nothing, [from](const Backward& b) -> Grads { return {cast(b.grad(), from)}; });
+    return record("cast", std::move(out), {input}, keep_nothing,
+                  [from](const Backward& b) -> Grads { return {cast(b.grad(), from)}; });
 }
 
 }  // namespace vkml

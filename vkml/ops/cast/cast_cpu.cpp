@@ -52,14 +52,20 @@ template <class To, class From>
 To convert(From stored) {
     const auto x = value_of(stored);
     using X = decltype(x);
-    if constexpr (std::is_same_v<To, Half>) return {f16_from_float(to_odd(x))};
-    else if constexpr (std::is_same_v<To, Brain>) return {bf16_from_float(to_odd(x))};
-    else if constexpr (std::is_same_v<To, Truth>) return {static_cast<std::uint8_t>(x != 0)};
+    if constexpr (std::is_same_v<To, Half>)
+        return {f16_from_float(to_odd(x))};
+    else if constexpr (std::is_same_v<To, Brain>)
+        return {bf16_from_float(to_odd(x))};
+    else if constexpr (std::is_same_v<To, Truth>)
+        return {static_cast<std::uint8_t>(x != 0)};
     else if constexpr (std::is_floating_point_v<std::remove_const_t<X>> && std::is_integral_v<To>) {
         // Both bounds are powers of two or 0, so exact in either width.
         constexpr auto low = static_cast<X>(std::numeric_limits<To>::min());
         constexpr auto past = static_cast<X>(std::numeric_limits<To>::max() / 2 + 1) * 2;
-        return x != x ? To(0) : x < low ? std::numeric_limits<To>::min() : x >= past ? std::numeric_limits<To>::max() : static_cast<To>(x);
+        return x != x      ? To(0)
+               : x < low   ? std::numeric_limits<To>::min()
+               : x >= past ? std::numeric_limits<To>::max()
+                           : static_cast<To>(x);
     } else {
         return static_cast<To>(x);
     }
@@ -89,35 +95,48 @@ void cast_elements(const CastArgs& args, int rank) {
     To* out = reinterpret_cast<To*>(args.out);
     const auto count = static_cast<std::int64_t>(args.count);
     if (rank == 0) {
-        cpu::parallel_for(count, cpu::kGrain, [&](std::int64_t begin, std::int64_t end) { convert_run(in + begin, 1, out + begin, end - begin); });
+        cpu::parallel_for(count, cpu::kGrain, [&](std::int64_t begin, std::int64_t end) {
+            convert_run(in + begin, 1, out + begin, end - begin);
+        });
         return;
     }
     const std::int64_t width = args.sizes[rank - 1], step = args.strides[rank - 1];
-    cpu::parallel_for(count / width, std::max<std::int64_t>(1, cpu::kGrain / width), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; row++) {
-            std::int64_t left = row, offset = 0;
-            for (int axis = rank - 2; axis >= 0; axis--) {
-                offset += left % args.sizes[axis] * args.strides[axis];
-                left /= args.sizes[axis];
-            }
-            convert_run(in + offset, step, out + row * width, width);
-        }
-    });
+    cpu::parallel_for(count / width, std::max<std::int64_t>(1, cpu::kGrain / width),
+                      [&](std::int64_t begin, std::int64_t end) {
+                          for (std::int64_t row = begin; row < end; row++) {
+                              std::int64_t left = row, offset = 0;
+                              for (int axis = rank - 2; axis >= 0; axis--) {
+                                  offset += left % args.sizes[axis] * args.strides[axis];
+                                  left /= args.sizes[axis];
+                              }
+                              convert_run(in + offset, step, out + row * width, width);
+                          }
+                      });
 }
 
 template <class From>
 void cast_from(const CastArgs& args, DType to, int rank) {
     switch (to) {
-        case DType::boolean: return cast_elements<From, Truth>(args, rank);
-        case DType::u8: return cast_elements<From, std::uint8_t>(args, rank);
-        case DType::i8: return cast_elements<From, std::int8_t>(args, rank);
-        case DType::i16: return cast_elements<From, std::int16_t>(args, rank);
-        case DType::i32: return cast_elements<From, std::int32_t>(args, rank);
-        case DType::i64: return cast_elements<From, std::int64_t>(args, rank);
-        case DType::f16: return cast_elements<From, Half>(args, rank);
-        case DType::bf16: return cast_elements<From, Brain>(args, rank);
-        case DType::f32: return cast_elements<From, float>(args, rank);
-        default: return cast_elements<From, double>(args, rank);
+        case DType::boolean:
+            return cast_elements<From, Truth>(args, rank);
+        case DType::u8:
+            return cast_elements<From, std::uint8_t>(args, rank);
+        case DType::i8:
+            return cast_elements<From, std::int8_t>(args, rank);
+        case DType::i16:
+            return cast_elements<From, std::int16_t>(args, rank);
+        case DType::i32:
+            return cast_elements<From, std::int32_t>(args, rank);
+        case DType::i64:
+            return cast_elements<From, std::int64_t>(args, rank);
+        case DType::f16:
+            return cast_elements<From, Half>(args, rank);
+        case DType::bf16:
+            return cast_elements<From, Brain>(args, rank);
+        case DType::f32:
+            return cast_elements<From, float>(args, rank);
+        default:
+            return cast_elements<From, double>(args, rank);
     }
 }
 
@@ -128,16 +147,26 @@ void cast_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto to = static_cast<DType>(spec[1]);
     const int rank = static_cast<int>(spec[2]);
     switch (dtype) {
-        case DType::boolean: return cast_from<Truth>(args, to, rank);
-        case DType::u8: return cast_from<std::uint8_t>(args, to, rank);
-        case DType::i8: return cast_from<std::int8_t>(args, to, rank);
-        case DType::i16: return cast_from<std::int16_t>(args, to, rank);
-        case DType::i32: return cast_from<std::int32_t>(args, to, rank);
-        case DType::i64: return cast_from<std::int64_t>(args, to, rank);
-        case DType::f16: return cast_from<Half>(args, to, rank);
-        case DType::bf16: return cast_from<Brain>(args, to, rank);
-        case DType::f32: return cast_from<float>(args, to, rank);
-        default: return cast_from<double>(args, to, rank);
+        case DType::boolean:
+            return cast_from<Truth>(args, to, rank);
+        case DType::u8:
+            return cast_from<std::uint8_t>(args, to, rank);
+        case DType::i8:
+            return cast_from<std::int8_t>(args, to, rank);
+        case DType::i16:
+            return cast_from<std::int16_t>(args, to, rank);
+        case DType::i32:
+            return cast_from<std::int32_t>(args, to, rank);
+        case DType::i64:
+            return cast_from<std::int64_t>(args, to, rank);
+        case DType::f16:
+            return cast_from<Half>(args, to, rank);
+        case DType::bf16:
+            return cast_from<Brain>(args, to, rank);
+        case DType::f32:
+            return cast_from<float>(args, to, rank);
+        default:
+            return cast_from<double>(args, to, rank);
     }
 }
 

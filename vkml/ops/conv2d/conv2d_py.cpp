@@ -1,12 +1,25 @@
+#include <nanobind/stl/string_view.h>
+
 #include "int2_caster.h"
 #include "vkml/ops/conv2d/conv2d.h"
 
 VKML_PYTHON(conv2d) {
     using namespace vkml;
     using namespace vkml::python;
-    m.def("conv2d", [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, Int2 stride, Int2 padding,
-                       Int2 dilation, std::int64_t groups) {
-        return conv2d(input, weight, bias.value_or(Tensor{}), stride, padding, dilation, groups);
-    }, "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a = Int2(0), "dilation"_a = Int2(1), "groups"_a = 1,
-          ReleaseGil(), "2-d cross-correlation with zero padding.");
+    m.def(
+        "conv2d",
+        [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, Int2 stride, Int2 padding,
+           Int2 dilation, std::int64_t groups) {
+            return conv2d(input, weight, bias.value_or(Tensor{}), stride, padding, dilation, groups);
+        },
+        "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a = Int2(0),
+        "dilation"_a = Int2(1), "groups"_a = 1, ReleaseGil(), "2-d cross-correlation with zero padding.");
+    m.def(
+        "conv2d",
+        [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, Int2 stride,
+           std::string_view padding, Int2 dilation, std::int64_t groups) {
+            return conv2d(input, weight, bias.value_or(Tensor{}), stride, padding, dilation, groups);
+        },
+        "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a, "dilation"_a = Int2(1),
+        "groups"_a = 1, ReleaseGil(), "padding ``\"valid\"``: none; ``\"same\"``: as much as keeps the size, for stride 1.");
 }

@@ -18,7 +18,14 @@ constexpr Kernel binary_kernel{"binary", spv::binary, binary_cpu};
 /// t log a, where a may be a number.
 Tensor times_log(const Tensor& t, const Arg& a) {
     if (a.is_tensor()) return mul(t, log(a.tensor()));
-    return mul(t, std::log(a.number().kind == Scalar::Kind::floating ? a.number().floating : static_cast<double>(a.number().integer)));
+    return mul(t, std::log(a.number().kind == Scalar::Kind::floating ? a.number().floating
+                                                                     : static_cast<double>(a.number().integer)));
+}
+
+/// -g y / b. Three roundings to 16 bits would show where a broadcast sum cancels, so it is f32 until after the sum.
+Tensor div_slope(const Tensor& g, const Tensor& y, const Arg& b) {
+    const DType wide = itemsize(g.dtype()) == 2 ? DType::f32 : g.dtype();
+    return neg(mul(cast(g, wide), div(cast(y, wide), cast(b.tensor(), wide))));
 }
 
 /// d/db of b a^(b - 1), and d/da of a^b log a.
@@ -41,9 +48,10 @@ struct Line {
     Gradient gradient_b;
 };
 
-#define VKML_GRADIENT(gradient)                                                                                         \
-    []([[maybe_unused]] const Arg& a, [[maybe_unused]] const Arg& b, [[maybe_unused]] const Tensor& y,                  \
-       [[maybe_unused]] const Tensor& g, [[maybe_unused]] double p, [[maybe_unused]] double q) -> Tensor { return gradient; }
+#define VKML_GRADIENT(gradient)                                                                        \
+    []([[maybe_unused]] const Arg& a, [[maybe_unused]] const Arg& b, [[maybe_unused]] const Tensor& y, \
+       [[maybe_unused]] const Tensor& g, [[maybe_unused]] double p,                                    \
+       [[maybe_unused]] double q) -> Tensor { return gradient; }
 constexpr Line lines[] = {
 #define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b) \
     {#name, Takes::takes, a_reads, VKML_GRADIENT(gradient_a), b_reads, VKML_GRADIENT(gradient_b)},
@@ -68,7 +76,8 @@ struct Operands {
     Shape shape;
     Scalar number{0.0};
 
-    Operands(std::string_view op, const Arg& left, const Arg& right, DType dtype) : a(&left.tensor()), b(&right.tensor()) {
+    Operands(std::string_view op, const Arg& left, const Arg& right, DType dtype)
+        : a(&left.tensor()), b(&right.tensor()) {
         device = common_device(op, {a, b});
         const auto convert = [dtype](const Tensor*& t, Tensor& converted) {
             if (!t->defined() || t->dtype() == dtype) return;
@@ -104,9 +113,11 @@ Tensor gradient(const Numbers& n, const Backward& back, Reads reads, Gradient f)
 Grads gradients(const Line& line, const Numbers& n, const Backward& back) {
     Grads out(2);
     if (back.needs(0))
-        if (const Tensor g = gradient(n, back, line.a_reads, line.gradient_a); g.defined()) out[0] = sum_to(g, n.a_shape);
+        if (const Tensor g = gradient(n, back, line.a_reads, line.gradient_a); g.defined())
+            out[0] = cast(sum_to(g, n.a_shape), back.grad().dtype());
     if (back.needs(1))
-        if (const Tensor g = gradient(n, back, line.b_reads, line.gradient_b); g.defined()) out[1] = sum_to(g, n.b_shape);
+        if (const Tensor g = gradient(n, back, line.b_reads, line.gradient_b); g.defined())
+            out[1] = cast(sum_to(g, n.b_shape), back.grad().dtype());
     return out;
 }
 
@@ -115,7 +126,12 @@ Tensor compare(CompareOp op, const Arg& a, const Arg& b) {
     const DType dtype = promoted_dtype(name, a, b);
     const Operands in(name, a, b, dtype);
     const Tensor out = empty(in.shape, DType::boolean, in.device);
-    launch_elementwise({.kernel = compare_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = in.a, .b = in.b, .out = &out,
+    launch_elementwise({.kernel = compare_kernel,
+                        .op = static_cast<std::uint32_t>(op),
+                        .dtype = dtype,
+                        .a = in.a,
+                        .b = in.b,
+                        .out = &out,
                         .p = value_bits(in.number, dtype)});
     return out;
 }
@@ -128,7 +144,12 @@ struct Parameters {
 
 /// The launch of a binary operator. Integer division also carries where to report a zero.
 Elementwise described(BinaryOp op, const Operands& in, DType dtype, Parameters parameters, const Tensor& out) {
-    Elementwise work{.kernel = binary_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = in.a, .b = in.b, .out = &out};
+    Elementwise work{.kernel = binary_kernel,
+                     .op = static_cast<std::uint32_t>(op),
+                     .dtype = dtype,
+                     .a = in.a,
+                     .b = in.b,
+                     .out = &out};
     if (!in.a->defined() || !in.b->defined()) work.p = value_bits(in.number, dtype);
     if (op == BinaryOp::scaled_add) {
         work.p = value_bits(parameters.p, dtype);
@@ -151,16 +172,25 @@ Tensor apply_binary(BinaryOp op, const Arg& left, const Arg& right, double p, do
     const bool tracked = is_floating(dtype) && tracks(inputs);
     unsigned reads = 0;
     if (tracked) reads = (wants_gradient(*in.a) ? line.a_reads : 0u) | (wants_gradient(*in.b) ? line.b_reads : 0u);
-    // An operand that is read again must keep the version it has before the write.
-    const bool direct = target && !(reads & Reads::ab) && target->dtype() == dtype && target->shape() == in.shape &&
-                        can_write_directly(*target, in.a, in.b);
+    const bool overwritten = target && target->dtype() == dtype && target->shape() == in.shape;
+    // What is read again of b must have the version it has before the write, so that the tape notices.
+    const bool saves_target = target && (reads & Reads::b) && in.b->defined() && in.b->storage() == target->storage();
+    const bool direct = overwritten && !saves_target && can_write_directly(*target, in.a, in.b);
+    // What is read again of an overwritten a is a copy.
+    const Tensor kept = target && (reads & Reads::a) ? copy_with_history(*in.a) : Tensor();
     Tensor out = direct ? *target : empty(in.shape, dtype, in.device);
     launch_elementwise(described(op, in, dtype, {p, q}, out));
     if (direct) wrote_in_place(out);
     if (!tracked) return out;
-    const Numbers rest{!left.is_tensor(), !right.is_tensor(), in.number, in.a->defined() ? in.a->shape() : Shape(),
-                       in.b->defined() ? in.b->shape() : Shape(), p, q};
-    attach(line.name, {&out, 1}, inputs, {.inputs = reads & Reads::ab, .outputs = reads & Reads::y ? 1u : 0u},
+    const Numbers rest{!left.is_tensor(),
+                       !right.is_tensor(),
+                       in.number,
+                       in.a->defined() ? in.a->shape() : Shape(),
+                       in.b->defined() ? in.b->shape() : Shape(),
+                       p,
+                       q};
+    const TensorArg recorded[] = {kept.defined() ? kept : *in.a, *in.b};
+    attach(line.name, {&out, 1}, recorded, {.inputs = reads & Reads::ab, .outputs = reads & Reads::y ? 1u : 0u},
            [&line, rest](const Backward& back) { return gradients(line, rest, back); });
     return out;
 }
@@ -184,8 +214,8 @@ Tensor add(const Tensor& a, const Tensor& b) { return apply_binary(BinaryOp::add
 
 Tensor pow(const Arg& a, const Arg& b) {
     const bool integers = !is_floating(promoted_dtype("pow", a, b));
-    check(!(integers && !b.is_tensor() && b.number().integer < 0), "pow: exponent: expected at least 0 for integers, got ",
-          b.number().integer);
+    check(!(integers && !b.is_tensor() && b.number().integer < 0),
+          "pow: exponent: expected at least 0 for integers, got ", b.number().integer);
     return apply_binary(BinaryOp::pow, a, b);
 }
 

@@ -11,12 +11,12 @@ HWY_BEFORE_NAMESPACE();
 namespace vkml::HWY_NAMESPACE {
 namespace binary {
 
-#define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b)                                               \
-    struct name {                                                                                                    \
-        template <class V>                                                                                           \
-        static HWY_INLINE V apply(V a, V b, [[maybe_unused]] V p, [[maybe_unused]] V q) {                            \
-            return value;                                                                                            \
-        }                                                                                                            \
+#define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b)         \
+    struct name {                                                                         \
+        template <class V>                                                                \
+        static HWY_INLINE V apply(V a, V b, [[maybe_unused]] V p, [[maybe_unused]] V q) { \
+            return value;                                                                 \
+        }                                                                                 \
     };
 #include "vkml/ops/elementwise/binary.def"
 #undef VKML_BINARY
@@ -54,6 +54,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace vkml {
 HWY_EXPORT(binary_run);
-void binary_cpu(const void* args, DType dtype, const Spec& spec, Grid grid) { HWY_DYNAMIC_DISPATCH(binary_run)(args, dtype, spec, grid); }
+void binary_cpu(const void* args, DType dtype, const Spec& spec, Grid grid) {
+    HWY_DYNAMIC_DISPATCH(binary_run)(args, dtype, spec, grid);
+}
 }  // namespace vkml
 #endif

@@ -10,12 +10,12 @@ HWY_BEFORE_NAMESPACE();
 namespace vkml::HWY_NAMESPACE {
 namespace compare {
 
-#define VKML_COMPARE(name, takes, value)                                         \
-    struct name {                                                                \
-        template <class V>                                                       \
-        static HWY_INLINE V apply(V a, [[maybe_unused]] V b, V, V) {             \
-            return pick(value, V(1), V(0));                                      \
-        }                                                                        \
+#define VKML_COMPARE(name, takes, value)                             \
+    struct name {                                                    \
+        template <class V>                                           \
+        static HWY_INLINE V apply(V a, [[maybe_unused]] V b, V, V) { \
+            return pick(value, V(1), V(0));                          \
+        }                                                            \
     };
 #include "vkml/ops/elementwise/compare.def"
 #undef VKML_COMPARE
@@ -43,6 +43,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace vkml {
 HWY_EXPORT(compare_run);
-void compare_cpu(const void* args, DType dtype, const Spec& spec, Grid grid) { HWY_DYNAMIC_DISPATCH(compare_run)(args, dtype, spec, grid); }
+void compare_cpu(const void* args, DType dtype, const Spec& spec, Grid grid) {
+    HWY_DYNAMIC_DISPATCH(compare_run)(args, dtype, spec, grid);
+}
 }  // namespace vkml
 #endif

@@ -6,9 +6,9 @@
 #include "vkml/core/tensor.h"
 #include "vkml/ops/elementwise/arg.h"
 
-/// Operators that work element by element: the lines of unary.def, binary.def and compare.def. Binary ones broadcast and
-/// promote; a number goes into the kernel's arguments. All raise ShapeError for shapes that do not broadcast, DTypeError for a
-/// dtype they do not take, DeviceError for tensors on different devices.
+/// Operators that work element by element: the lines of unary.def, binary.def and compare.def. Binary ones broadcast
+/// and promote; a number goes into the kernel's arguments. All raise ShapeError for shapes that do not broadcast,
+/// DTypeError for a dtype they do not take, DeviceError for tensors on different devices.
 namespace vkml {
 
 Tensor neg(const Tensor& x);
@@ -32,7 +32,8 @@ Tensor tan(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 Tensor relu(const Tensor& x);  ///< NaN stays
-/// x times the normal distribution below x; approximate = "tanh" takes the older formula. Throws ShapeError for another word.
+/// x times the normal distribution below x; approximate = "tanh" takes the older formula. Throws ShapeError for another
+/// word.
 Tensor gelu(const Tensor& x, std::string_view approximate = "none");
 Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x);
@@ -54,7 +55,8 @@ Tensor mul(const Arg& a, const Arg& b);
 Tensor div(const Arg& a, const Arg& b);
 /// a^b. A negative number as the exponent of integers: ShapeError.
 Tensor pow(const Arg& a, const Arg& b);
-/// The quotient rounded down, and what it leaves, as Python's // and %. An integer divisor of 0 raises Error at the next read.
+/// The quotient rounded down, and what it leaves, as Python's // and %. An integer divisor of 0 raises Error at the
+/// next read.
 Tensor floor_divide(const Arg& a, const Arg& b);
 Tensor remainder(const Arg& a, const Arg& b);
 Tensor maximum(const Arg& a, const Arg& b);  ///< NaN from either side wins
@@ -79,8 +81,8 @@ Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);
 
-/// Change `target` and return it. The result keeps the target's shape and dtype: a shape that does not broadcast to it is a
-/// ShapeError, a result of a higher kind (floats into integers) a DTypeError. The tape follows.
+/// Change `target` and return it. The result keeps the target's shape and dtype: a shape that does not broadcast to it
+/// is a ShapeError, a result of a higher kind (floats into integers) a DTypeError. The tape follows.
 const Tensor& add_(const Tensor& target, const Arg& other);
 const Tensor& sub_(const Tensor& target, const Arg& other);
 const Tensor& mul_(const Tensor& target, const Arg& other);

@@ -2,7 +2,8 @@
 
 namespace vkml {
 
-/// out[i] = f(a[i], b[i]) over a packed output; operands are packed, strided or a number, as the specialization constants say.
+/// out[i] = f(a[i], b[i]) over a packed output; operands are packed, strided or a number, as the specialization
+/// constants say.
 struct ElementwiseArgs {
     VKML_PTR(T.Storage) a;
     VKML_PTR(T.Storage) b;
@@ -13,7 +14,7 @@ struct ElementwiseArgs {
     uint32_t sizes[6];     // of the collapsed axes, outermost first
     int32_t a_strides[6];  // in elements
     int32_t b_strides[6];
-    uint32_t site;         // for the fault record
+    uint32_t site;  // for the fault record
     uint32_t spare;
 };
 

@@ -10,8 +10,8 @@
 #include "vkml/runtime/cpu/convert.h"
 #include "vkml/runtime/cpu/parallel.h"
 
-/// How the CPU runs an elementwise kernel: blocks that fit the first-level cache are brought into the value type, worked on by
-/// one vector loop per operator, and stored. Packed operands of the value type are used where they lie.
+/// How the CPU runs an elementwise kernel: blocks that fit the first-level cache are brought into the value type,
+/// worked on by one vector loop per operator, and stored. Packed operands of the value type are used where they lie.
 namespace vkml::elementwise {
 
 inline constexpr std::int64_t kBlock = 1024;
@@ -77,8 +77,10 @@ struct Element<DType::f64> {
 /// Brings n packed elements into the value type.
 template <DType d>
 void widen(const typename Element<d>::Storage* in, typename Element<d>::Value* out, std::int64_t n) {
-    if constexpr (d == DType::f16) cpu::f32_from_f16(in, out, n);
-    else if constexpr (d == DType::bf16) cpu::f32_from_bf16(in, out, n);
+    if constexpr (d == DType::f16)
+        cpu::f32_from_f16(in, out, n);
+    else if constexpr (d == DType::bf16)
+        cpu::f32_from_bf16(in, out, n);
     else if constexpr (d == DType::boolean)
         for (std::int64_t i = 0; i < n; i++) out[i] = in[i] != 0;
     else
@@ -87,8 +89,10 @@ void widen(const typename Element<d>::Storage* in, typename Element<d>::Value* o
 
 template <DType d>
 void narrow(const typename Element<d>::Value* in, typename Element<d>::Storage* out, std::int64_t n) {
-    if constexpr (d == DType::f16) cpu::f16_from_f32(in, out, n);
-    else if constexpr (d == DType::bf16) cpu::bf16_from_f32(in, out, n);
+    if constexpr (d == DType::f16)
+        cpu::f16_from_f32(in, out, n);
+    else if constexpr (d == DType::bf16)
+        cpu::bf16_from_f32(in, out, n);
     else if constexpr (d == DType::boolean)
         for (std::int64_t i = 0; i < n; i++) out[i] = in[i] != 0;
     else
@@ -105,11 +109,18 @@ class Operand {
     using Storage = typename Element<d>::Storage;
     using Value = typename Element<d>::Value;
 
-public:
-    Operand(Address address, OperandForm form, const std::uint32_t* sizes, const std::int32_t* strides, int rank, Value number)
-        : data_(reinterpret_cast<const Storage*>(address)), form_(form), sizes_(sizes), strides_(strides), rank_(rank), number_(number) {}
+  public:
+    Operand(Address address, OperandForm form, const std::uint32_t* sizes, const std::int32_t* strides, int rank,
+            Value number)
+        : data_(reinterpret_cast<const Storage*>(address)),
+          form_(form),
+          sizes_(sizes),
+          strides_(strides),
+          rank_(rank),
+          number_(number) {}
 
-    /// Elements [i, i + n), n <= kBlock: where they lie, or in `buffer`. `fresh` is true for the first block of a thread.
+    /// Elements [i, i + n), n <= kBlock: where they lie, or in `buffer`. `fresh` is true for the first block of a
+    /// thread.
     const Value* get(std::int64_t i, std::int64_t n, Value* buffer, bool fresh) const {
         if (form_ == OperandForm::number) {
             if (fresh) std::fill_n(buffer, kBlock, number_);
@@ -119,12 +130,14 @@ public:
             gather(i, n, buffer);
             return buffer;
         }
-        if constexpr (std::is_same_v<Storage, Value>) return data_ + i;
-        else widen<d>(data_ + i, buffer, n);
+        if constexpr (std::is_same_v<Storage, Value>)
+            return data_ + i;
+        else
+            widen<d>(data_ + i, buffer, n);
         return buffer;
     }
 
-private:
+  private:
     void gather(std::int64_t i, std::int64_t n, Value* out) const {
         std::int64_t index[6] = {}, offset = 0, left = i;
         for (int axis = rank_ - 1; axis >= 0; axis--) {
@@ -180,8 +193,10 @@ using Inspect = void (*)(const T* b, std::int64_t n, const ElementwiseArgs& args
 
 template <class T>
 T number_of(std::uint64_t bits) {
-    if constexpr (sizeof(T) == 8) return std::bit_cast<T>(bits);
-    else return std::bit_cast<T>(static_cast<std::uint32_t>(bits));
+    if constexpr (sizeof(T) == 8)
+        return std::bit_cast<T>(bits);
+    else
+        return std::bit_cast<T>(static_cast<std::uint32_t>(bits));
 }
 
 /// Runs a loop over the whole output. `in` and `result` are the dtypes of operands and output.
@@ -216,7 +231,8 @@ void run(const ElementwiseArgs& args, const Spec& spec, Loop<typename Element<in
                 loop(x, y, out_buffer, n, p, q);
                 if constexpr (result == DType::boolean)
                     for (std::int64_t k = 0; k < n; k++) out[i + k] = out_buffer[k] != 0;
-                else narrow<result>(out_buffer, out + i, n);
+                else
+                    narrow<result>(out_buffer, out + i, n);
             }
         }
     });
@@ -227,16 +243,26 @@ template <class F>
 void with_element(DType dtype, const F& f) {
     const auto call = [&]<DType d>() { f(std::integral_constant<DType, d>()); };
     switch (dtype) {
-        case DType::boolean: return call.template operator()<DType::boolean>();
-        case DType::u8: return call.template operator()<DType::u8>();
-        case DType::i8: return call.template operator()<DType::i8>();
-        case DType::i16: return call.template operator()<DType::i16>();
-        case DType::i32: return call.template operator()<DType::i32>();
-        case DType::i64: return call.template operator()<DType::i64>();
-        case DType::f16: return call.template operator()<DType::f16>();
-        case DType::bf16: return call.template operator()<DType::bf16>();
-        case DType::f32: return call.template operator()<DType::f32>();
-        default: return call.template operator()<DType::f64>();
+        case DType::boolean:
+            return call.template operator()<DType::boolean>();
+        case DType::u8:
+            return call.template operator()<DType::u8>();
+        case DType::i8:
+            return call.template operator()<DType::i8>();
+        case DType::i16:
+            return call.template operator()<DType::i16>();
+        case DType::i32:
+            return call.template operator()<DType::i32>();
+        case DType::i64:
+            return call.template operator()<DType::i64>();
+        case DType::f16:
+            return call.template operator()<DType::f16>();
+        case DType::bf16:
+            return call.template operator()<DType::bf16>();
+        case DType::f32:
+            return call.template operator()<DType::f32>();
+        default:
+            return call.template operator()<DType::f64>();
     }
 }
 
@@ -244,7 +270,8 @@ void with_element(DType dtype, const F& f) {
 template <class T>
 constexpr bool works_on(Takes takes) {
     constexpr bool floating = std::is_floating_point_v<T>;
-    return takes == Takes::any || takes == Takes::number || floating == (takes == Takes::real || takes == Takes::floating);
+    return takes == Takes::any || takes == Takes::number ||
+           floating == (takes == Takes::real || takes == Takes::floating);
 }
 
 }  // namespace vkml::elementwise

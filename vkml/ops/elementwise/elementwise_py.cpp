@@ -17,12 +17,18 @@ void bind_unary(nb::module_& m, TensorClass& tensor, const char* name, Unary f) 
 }
 
 /// The function and the method, and the operators: reflected too, where a number stands on the left.
-void bind_binary(nb::module_& m, TensorClass& tensor, const char* name, Binary f, const char* symbol = nullptr, const char* reflected = nullptr) {
+void bind_binary(nb::module_& m, TensorClass& tensor, const char* name, Binary f, const char* symbol = nullptr,
+                 const char* reflected = nullptr) {
     const auto call = [f](const Operand& a, const Operand& b) { return f(arg(a), arg(b)); };
     m.def(name, call, nb::arg("input"), nb::arg("other"), ReleaseGil());
     tensor.def(name, [f](const Tensor& a, const Operand& b) { return f(a, arg(b)); }, nb::arg("other"), ReleaseGil());
-    if (symbol) tensor.def(symbol, [f](const Tensor& a, const Operand& b) { return f(a, arg(b)); }, nb::is_operator(), ReleaseGil());
-    if (reflected) tensor.def(reflected, [f](const Tensor& a, const Operand& b) { return f(arg(b), a); }, nb::is_operator(), ReleaseGil());
+    if (symbol)
+        tensor.def(
+            symbol, [f](const Tensor& a, const Operand& b) { return f(a, arg(b)); }, nb::is_operator(), ReleaseGil());
+    if (reflected)
+        tensor.def(
+            reflected, [f](const Tensor& a, const Operand& b) { return f(arg(b), a); }, nb::is_operator(),
+            ReleaseGil());
 }
 
 /// Gives back the object it was called on.
@@ -51,13 +57,40 @@ void bind_in_place(TensorClass& tensor, const char* name, UnaryInPlace f) {
 }
 
 void bind_unaries(nb::module_& m, TensorClass& tensor) {
-    const std::pair<const char*, Unary> all[] = {
-        {"neg", neg}, {"abs", abs}, {"sign", sign}, {"square", square}, {"reciprocal", reciprocal}, {"sqrt", sqrt}, {"rsqrt", rsqrt},
-        {"exp", exp}, {"exp2", exp2}, {"expm1", expm1}, {"log", log}, {"log2", log2}, {"log1p", log1p}, {"erf", erf}, {"erfc", erfc},
-        {"sin", sin}, {"cos", cos}, {"tan", tan}, {"tanh", tanh}, {"sigmoid", sigmoid}, {"relu", relu}, {"silu", silu},
-        {"softplus", softplus}, {"logsigmoid", logsigmoid}, {"mish", mish}, {"round", round}, {"floor", floor}, {"ceil", ceil},
-        {"trunc", trunc}, {"bitwise_not", bitwise_not}, {"logical_not", logical_not}, {"isnan", isnan}, {"isinf", isinf},
-        {"isfinite", isfinite}};
+    const std::pair<const char*, Unary> all[] = {{"neg", neg},
+                                                 {"abs", abs},
+                                                 {"sign", sign},
+                                                 {"square", square},
+                                                 {"reciprocal", reciprocal},
+                                                 {"sqrt", sqrt},
+                                                 {"rsqrt", rsqrt},
+                                                 {"exp", exp},
+                                                 {"exp2", exp2},
+                                                 {"expm1", expm1},
+                                                 {"log", log},
+                                                 {"log2", log2},
+                                                 {"log1p", log1p},
+                                                 {"erf", erf},
+                                                 {"erfc", erfc},
+                                                 {"sin", sin},
+                                                 {"cos", cos},
+                                                 {"tan", tan},
+                                                 {"tanh", tanh},
+                                                 {"sigmoid", sigmoid},
+                                                 {"relu", relu},
+                                                 {"silu", silu},
+                                                 {"softplus", softplus},
+                                                 {"logsigmoid", logsigmoid},
+                                                 {"mish", mish},
+                                                 {"round", round},
+                                                 {"floor", floor},
+                                                 {"ceil", ceil},
+                                                 {"trunc", trunc},
+                                                 {"bitwise_not", bitwise_not},
+                                                 {"logical_not", logical_not},
+                                                 {"isnan", isnan},
+                                                 {"isinf", isinf},
+                                                 {"isfinite", isfinite}};
     for (const auto& [name, f] : all) bind_unary(m, tensor, name, f);
     tensor.def("__neg__", &neg, nb::is_operator(), ReleaseGil());
     tensor.def("__pos__", [](const Tensor& x) { return x; }, nb::is_operator());
@@ -109,19 +142,39 @@ void bind_in_places(TensorClass& tensor) {
     bind_in_place(tensor, "bitwise_and_", bitwise_and_, "__iand__");
     bind_in_place(tensor, "bitwise_or_", bitwise_or_, "__ior__");
     bind_in_place(tensor, "bitwise_xor_", bitwise_xor_, "__ixor__");
-    const std::pair<const char*, UnaryInPlace> all[] = {
-        {"neg_", neg_}, {"abs_", abs_}, {"exp_", exp_}, {"log_", log_}, {"sqrt_", sqrt_}, {"rsqrt_", rsqrt_}, {"reciprocal_", reciprocal_},
-        {"square_", square_}, {"relu_", relu_}, {"sigmoid_", sigmoid_}, {"tanh_", tanh_}, {"sin_", sin_}, {"cos_", cos_},
-        {"round_", round_}, {"floor_", floor_}, {"ceil_", ceil_}, {"trunc_", trunc_}, {"zero_", zero_}};
+    const std::pair<const char*, UnaryInPlace> all[] = {{"neg_", neg_},
+                                                        {"abs_", abs_},
+                                                        {"exp_", exp_},
+                                                        {"log_", log_},
+                                                        {"sqrt_", sqrt_},
+                                                        {"rsqrt_", rsqrt_},
+                                                        {"reciprocal_", reciprocal_},
+                                                        {"square_", square_},
+                                                        {"relu_", relu_},
+                                                        {"sigmoid_", sigmoid_},
+                                                        {"tanh_", tanh_},
+                                                        {"sin_", sin_},
+                                                        {"cos_", cos_},
+                                                        {"round_", round_},
+                                                        {"floor_", floor_},
+                                                        {"ceil_", ceil_},
+                                                        {"trunc_", trunc_},
+                                                        {"zero_", zero_}};
     for (const auto& [name, f] : all) bind_in_place(tensor, name, f);
-    tensor.def("fill_", [](nb::object self, const Scalar& value) {
-        fill_(nb::cast<const Tensor&>(self), value);
-        return self;
-    }, nb::arg("value"));
-    tensor.def("copy_", [](nb::object self, const Tensor& source) {
-        copy_(nb::cast<const Tensor&>(self), source);
-        return self;
-    }, nb::arg("src"));
+    tensor.def(
+        "fill_",
+        [](nb::object self, const Scalar& value) {
+            fill_(nb::cast<const Tensor&>(self), value);
+            return self;
+        },
+        nb::arg("value"));
+    tensor.def(
+        "copy_",
+        [](nb::object self, const Tensor& source) {
+            copy_(nb::cast<const Tensor&>(self), source);
+            return self;
+        },
+        nb::arg("src"));
 }
 
 }  // namespace

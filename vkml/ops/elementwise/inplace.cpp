@@ -1,3 +1,4 @@
+#include "vkml/autograd/grad_mode.h"
 #include "vkml/autograd/node.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/elementwise/elementwise_internal.h"
@@ -8,11 +9,13 @@ namespace vkml {
 namespace {
 
 void check_fits(std::string_view op, const Tensor& target, DType result) {
-    check<DTypeError>(kind(result) <= kind(target.dtype()), op, ": expected a result that fits ", target.dtype(), ", got ", result);
+    check<DTypeError>(kind(result) <= kind(target.dtype()), op, ": expected a result that fits ", target.dtype(),
+                      ", got ", result);
 }
 
 void check_distinct(std::string_view op, const Tensor& target) {
-    check<Error>(!may_self_overlap(target.layout()), op, ": expected a target whose elements are distinct, got an expanded one");
+    check<Error>(!may_self_overlap(target.layout()), op,
+                 ": expected a target whose elements are distinct, got an expanded one");
 }
 
 const Tensor& binary_(std::string_view name, BinaryOp op, const Tensor& target, const Arg& other) {
@@ -23,8 +26,8 @@ const Tensor& binary_(std::string_view name, BinaryOp op, const Tensor& target, 
     check_distinct(name, target);
     if (other.is_tensor()) {
         const Tensor& right = other.tensor();
-        check(broadcast_shapes(name, target.shape(), right.shape()) == target.shape(), name, ": expected a shape that broadcasts to ",
-              target.shape(), ", got ", right.shape());
+        check(broadcast_shapes(name, target.shape(), right.shape()) == target.shape(), name,
+              ": expected a shape that broadcasts to ", target.shape(), ", got ", right.shape());
         if (right.is(target)) return write_back(name, target, apply_binary(op, alias, alias, 0, 0, &target));
     }
     return write_back(name, target, apply_binary(op, alias, other, 0, 0, &target));
@@ -45,11 +48,21 @@ Tensor alias_of(const Tensor& target) {
     return alias;
 }
 
+Tensor copy_with_history(const Tensor& x) {
+    Tensor copy = [&] {
+        NoGrad off;
+        return clone(x);
+    }();
+    if (x.autograd()) copy.set_autograd(x.autograd());
+    return copy;
+}
+
 const Tensor& write_back(std::string_view op, const Tensor& target, const Tensor& result) {
     if (result.is(target)) return target;
     check_fits(op, target, result.dtype());
     check_distinct(op, target);
-    check(result.shape() == target.shape(), op, ": expected a result of shape ", target.shape(), ", got ", result.shape());
+    check(result.shape() == target.shape(), op, ": expected a result of shape ", target.shape(), ", got ",
+          result.shape());
     const Tensor values = cast(result, target.dtype());
     copy_into(target, values);
     target.set_autograd(values.autograd());
@@ -106,7 +119,8 @@ const Tensor& copy_(const Tensor& target, const Tensor& source) {
     copy_into(target, values);
     const Shape shape = values.shape();
     target.set_autograd(nullptr);
-    record("copy_", target, {values}, keep_nothing, [shape](const Backward& b) -> Grads { return {sum_to(b.grad(), shape)}; });
+    record("copy_", target, {values}, keep_nothing,
+           [shape](const Backward& b) -> Grads { return {sum_to(b.grad(), shape)}; });
     return target;
 }
 

@@ -120,9 +120,12 @@ void launch_elementwise(const Elementwise& work) {
     const Collapsed loop = collapse(out.shape(), both);
     if (loop.shape.size() > kAxes || !fits(loop.strides[0]) || !fits(loop.strides[1])) {
         // Rare: more axes than the arguments hold, or strides beyond 32 bits.
-        const auto packed = [&](const Tensor& t) { return t.defined() ? clone(t.view(expand(t.layout(), out.shape()))) : Tensor(); };
+        const auto packed = [&](const Tensor& t) {
+            return t.defined() ? clone(t.view(expand(t.layout(), out.shape()))) : Tensor();
+        };
         const Tensor a_packed = packed(a), b_packed = packed(b);
-        return launch_elementwise({work.kernel, work.op, work.dtype, &a_packed, &b_packed, work.out, work.p, work.q, work.site});
+        return launch_elementwise(
+            {work.kernel, work.op, work.dtype, &a_packed, &b_packed, work.out, work.p, work.q, work.site});
     }
     launch_strided(pieces, loop.shape, loop.strides[0], loop.strides[1]);
 }
@@ -130,19 +133,30 @@ void launch_elementwise(const Elementwise& work) {
 std::uint64_t value_bits(const Scalar& number, DType dtype) {
     switch (dtype) {
         case DType::f16:
-        case DType::bf16: return number.bits(DType::f32);
-        case DType::boolean: return number.bits(DType::boolean);
-        default: return number.bits(dtype);
+        case DType::bf16:
+            return number.bits(DType::f32);
+        case DType::boolean:
+            return number.bits(DType::boolean);
+        default:
+            return number.bits(dtype);
     }
 }
 
 DType check_takes(std::string_view op, Takes takes, DType dtype) {
     switch (takes) {
-        case Takes::real: return is_floating(dtype) ? dtype : default_dtype();
-        case Takes::floating: check<DTypeError>(is_floating(dtype), op, ": expected a floating-point tensor, got ", dtype); break;
-        case Takes::number: check<DTypeError>(dtype != DType::boolean, op, ": expected a number type, got bool"); break;
-        case Takes::integer: check<DTypeError>(!is_floating(dtype), op, ": expected an integer or bool tensor, got ", dtype); break;
-        case Takes::any: break;
+        case Takes::real:
+            return is_floating(dtype) ? dtype : default_dtype();
+        case Takes::floating:
+            check<DTypeError>(is_floating(dtype), op, ": expected a floating-point tensor, got ", dtype);
+            break;
+        case Takes::number:
+            check<DTypeError>(dtype != DType::boolean, op, ": expected a number type, got bool");
+            break;
+        case Takes::integer:
+            check<DTypeError>(!is_floating(dtype), op, ": expected an integer or bool tensor, got ", dtype);
+            break;
+        case Takes::any:
+            break;
     }
     return dtype;
 }
@@ -150,7 +164,8 @@ DType check_takes(std::string_view op, Takes takes, DType dtype) {
 bool can_write_directly(const Tensor& target, const Tensor* a, const Tensor* b) {
     if (!target.is_contiguous()) return false;
     for (const Tensor* t : {a, b})
-        if (t && t->defined() && t->storage() == target.storage() && !(t->address() == target.address() && t->is_contiguous() && t->shape() == target.shape()))
+        if (t && t->defined() && t->storage() == target.storage() &&
+            !(t->address() == target.address() && t->is_contiguous() && t->shape() == target.shape()))
             return false;
     return true;
 }

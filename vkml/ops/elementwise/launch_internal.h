@@ -31,7 +31,7 @@ struct Elementwise {
     DType dtype;  // of the operands
     const Tensor* a;
     const Tensor* b;
-    const Tensor* out;  // packed, of the broadcast shape
+    const Tensor* out;           // packed, of the broadcast shape
     std::uint64_t p = 0, q = 0;  // bits in the kernel's value type
     std::uint32_t site = 0;
 };
@@ -43,11 +43,12 @@ std::uint64_t value_bits(const Scalar& number, DType dtype);
 /// The dtypes a line of a .def file takes.
 enum class Takes : std::uint8_t { real, floating, number, any, integer };
 
-/// Throws DTypeError unless `dtype` is one the operator takes. Gives the dtype it computes in: the default float for `real`
-/// operators on integers.
+/// Throws DTypeError unless `dtype` is one the operator takes. Gives the dtype it computes in: the default float for
+/// `real` operators on integers.
 DType check_takes(std::string_view op, Takes takes, DType dtype);
 
-/// True if the target of an in-place operator can be the launch's output: packed, and no operand overlaps it but elementwise.
+/// True if the target of an in-place operator can be the launch's output: packed, and no operand overlaps it but
+/// elementwise.
 bool can_write_directly(const Tensor& target, const Tensor* a, const Tensor* b);
 
 }  // namespace vkml

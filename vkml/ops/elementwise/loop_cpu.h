@@ -32,8 +32,10 @@ void loop(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, T* out, std::int64_t
 
 template <class T, class Op, bool exists>
 constexpr elementwise::Loop<T> loop_if() {
-    if constexpr (exists) return &loop<T, Op>;
-    else return nullptr;
+    if constexpr (exists)
+        return &loop<T, Op>;
+    else
+        return nullptr;
 }
 
 }  // namespace vkml::HWY_NAMESPACE

@@ -8,22 +8,19 @@ namespace vkml {
 #define VKML_ENUM(name) enum name : uint
 #endif
 
-VKML_ENUM(UnaryOp)
-{
+VKML_ENUM(UnaryOp){
 #define VKML_UNARY(name, takes, value, keeps, gradient) name,
 #include "vkml/ops/elementwise/unary.def"
 #undef VKML_UNARY
 };
 
-VKML_ENUM(BinaryOp)
-{
+VKML_ENUM(BinaryOp){
 #define VKML_BINARY(name, takes, value, a_reads, gradient_a, b_reads, gradient_b) name,
 #include "vkml/ops/elementwise/binary.def"
 #undef VKML_BINARY
 };
 
-VKML_ENUM(CompareOp)
-{
+VKML_ENUM(CompareOp){
 #define VKML_COMPARE(name, takes, value) name,
 #include "vkml/ops/elementwise/compare.def"
 #undef VKML_COMPARE

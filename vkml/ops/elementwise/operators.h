@@ -10,15 +10,15 @@ inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
 template <class Number>
 concept NumberLike = std::is_arithmetic_v<Number> || std::is_same_v<Number, Scalar>;
 
-#define VKML_OPERATOR(symbol, function)                                                       \
+#define VKML_OPERATOR(symbol, function)                                                        \
     inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return function(a, b); } \
-    template <NumberLike Number>                                                              \
-    Tensor operator symbol(const Tensor& a, Number b) {                                       \
-        return function(a, Arg(b));                                                           \
-    }                                                                                         \
-    template <NumberLike Number>                                                              \
-    Tensor operator symbol(Number a, const Tensor& b) {                                       \
-        return function(Arg(a), b);                                                           \
+    template <NumberLike Number>                                                               \
+    Tensor operator symbol(const Tensor& a, Number b) {                                        \
+        return function(a, Arg(b));                                                            \
+    }                                                                                          \
+    template <NumberLike Number>                                                               \
+    Tensor operator symbol(Number a, const Tensor& b) {                                        \
+        return function(Arg(a), b);                                                            \
     }
 VKML_OPERATOR(+, add)
 VKML_OPERATOR(-, sub)

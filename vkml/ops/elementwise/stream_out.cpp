@@ -1,7 +1,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vkml/ops/elementwise/stream_out.cpp"
-#include <hwy/foreach_target.h>
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <cstring>
@@ -17,7 +17,8 @@ void stream_bytes(const std::uint8_t* in, std::uint8_t* out, std::int64_t bytes)
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     std::int64_t i = 0;
     // The stores need whole-vector alignment; what lies before the first such address is copied.
-    const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out) % static_cast<std::uintptr_t>(lanes));
+    const auto past =
+        static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out) % static_cast<std::uintptr_t>(lanes));
     if (past != 0) {
         i = std::min(bytes, lanes - past);
         std::memcpy(out, in, static_cast<std::size_t>(i));

@@ -45,9 +45,9 @@ struct Line {
 };
 
 constexpr Line lines[] = {
-#define VKML_UNARY(name, takes, value, keeps, gradient)                                                                         \
-    {#name, Takes::takes, keeps,                                                                                                \
-     []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y, [[maybe_unused]] const Tensor& g,                   \
+#define VKML_UNARY(name, takes, value, keeps, gradient)                                                       \
+    {#name, Takes::takes, keeps,                                                                              \
+     []([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y, [[maybe_unused]] const Tensor& g, \
         [[maybe_unused]] const Scalar& p, [[maybe_unused]] const Scalar& q) -> Tensor { return gradient; }},
 #include "vkml/ops/elementwise/unary.def"
 #undef VKML_UNARY
@@ -67,17 +67,26 @@ Tensor apply_unary(UnaryOp op, const Tensor& input, const Scalar& p, const Scala
     const Tensor cast_input = input.dtype() == dtype ? Tensor() : cast(input, dtype);
     const Tensor& from = cast_input.defined() ? cast_input : input;
     const TensorArg inputs[] = {from};
-    // An input that is read again must keep the version it has before the write.
-    const bool reads = line.keeps.inputs != 0 && tracks(inputs);
-    const bool direct = target && !reads && target->dtype() == dtype && target->shape() == input.shape() && can_write_directly(*target, &from, nullptr);
+    // What is read again of an overwritten input is a copy.
+    const bool copies = target && line.keeps.inputs != 0 && tracks(inputs);
+    const Tensor kept = copies ? copy_with_history(from) : from;
+    const bool direct = target && target->dtype() == dtype && target->shape() == input.shape() &&
+                        can_write_directly(*target, &from, nullptr);
     Tensor out = direct ? *target : empty(input.shape(), dtype, input.device());
     const Tensor none;
-    launch_elementwise({.kernel = unary_kernel, .op = static_cast<std::uint32_t>(op), .dtype = dtype, .a = &from, .b = &none, .out = &out,
-                        .p = value_bits(p, dtype), .q = value_bits(q, dtype)});
+    launch_elementwise({.kernel = unary_kernel,
+                        .op = static_cast<std::uint32_t>(op),
+                        .dtype = dtype,
+                        .a = &from,
+                        .b = &none,
+                        .out = &out,
+                        .p = value_bits(p, dtype),
+                        .q = value_bits(q, dtype)});
     if (direct) wrote_in_place(out);
     if (!is_floating(dtype)) return out;
-    return record(line.name, std::move(out), {from}, line.keeps, [&line, p, q](const Backward& b) -> Grads {
-        return {line.gradient(line.keeps.inputs ? b.input(0) : Tensor(), line.keeps.outputs ? b.output() : Tensor(), b.grad(), p, q)};
+    return record(line.name, std::move(out), {kept}, line.keeps, [&line, p, q](const Backward& b) -> Grads {
+        return {line.gradient(line.keeps.inputs ? b.input(0) : Tensor(), line.keeps.outputs ? b.output() : Tensor(),
+                              b.grad(), p, q)};
     });
 }
 
@@ -115,13 +124,18 @@ VKML_PUBLIC(trunc)
 #undef VKML_PUBLIC
 
 Tensor gelu(const Tensor& x, std::string_view approximate) {
-    check(approximate == "none" || approximate == "tanh", "gelu: approximate: expected \"none\" or \"tanh\", got ", approximate);
+    check(approximate == "none" || approximate == "tanh", "gelu: approximate: expected \"none\" or \"tanh\", got ",
+          approximate);
     return apply_unary(approximate == "none" ? UnaryOp::gelu : UnaryOp::gelu_tanh, x);
 }
 
-Tensor leaky_relu(const Tensor& x, double negative_slope) { return apply_unary(UnaryOp::leaky_relu, x, negative_slope); }
+Tensor leaky_relu(const Tensor& x, double negative_slope) {
+    return apply_unary(UnaryOp::leaky_relu, x, negative_slope);
+}
 Tensor elu(const Tensor& x, double alpha) { return apply_unary(UnaryOp::elu, x, alpha); }
-Tensor hardtanh(const Tensor& x, double min_val, double max_val) { return apply_unary(UnaryOp::hardtanh, x, min_val, max_val); }
+Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
+    return apply_unary(UnaryOp::hardtanh, x, min_val, max_val);
+}
 Tensor bitwise_not(const Tensor& x) {
     if (x.dtype() == DType::boolean) return logical_not(x);
     return apply_unary(UnaryOp::bitwise_not, x);

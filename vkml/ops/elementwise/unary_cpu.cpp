@@ -10,12 +10,12 @@ HWY_BEFORE_NAMESPACE();
 namespace vkml::HWY_NAMESPACE {
 namespace unary {
 
-#define VKML_UNARY(name, takes, value, keeps, gradient)                                                                \
-    struct name {                                                                                                      \
-        template <class V>                                                                                             \
-        static HWY_INLINE V apply([[maybe_unused]] V x, V, [[maybe_unused]] V p, [[maybe_unused]] V q) {               \
-            return value;                                                                                              \
-        }                                                                                                              \
+#define VKML_UNARY(name, takes, value, keeps, gradient)                                                  \
+    struct name {                                                                                        \
+        template <class V>                                                                               \
+        static HWY_INLINE V apply([[maybe_unused]] V x, V, [[maybe_unused]] V p, [[maybe_unused]] V q) { \
+            return value;                                                                                \
+        }                                                                                                \
     };
 #include "vkml/ops/elementwise/unary.def"
 #undef VKML_UNARY
@@ -32,7 +32,8 @@ constexpr elementwise::Loop<T> loops[] = {
 void unary_run(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const ElementwiseArgs*>(raw);
     elementwise::with_element(dtype, [&](auto d) {
-        elementwise::run<d.value, d.value>(args, spec, unary::loops<typename elementwise::Element<d.value>::Value>[spec[1]]);
+        elementwise::run<d.value, d.value>(args, spec,
+                                           unary::loops<typename elementwise::Element<d.value>::Value>[spec[1]]);
     });
 }
 
@@ -42,6 +43,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace vkml {
 HWY_EXPORT(unary_run);
-void unary_cpu(const void* args, DType dtype, const Spec& spec, Grid grid) { HWY_DYNAMIC_DISPATCH(unary_run)(args, dtype, spec, grid); }
+void unary_cpu(const void* args, DType dtype, const Spec& spec, Grid grid) {
+    HWY_DYNAMIC_DISPATCH(unary_run)(args, dtype, spec, grid);
+}
 }  // namespace vkml
 #endif

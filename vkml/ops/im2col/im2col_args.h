@@ -2,7 +2,8 @@
 
 namespace vkml {
 
-/// Columns (n, channels kh kw, out_h out_w) and an image (n, channels, h, w). The one that is read has strides, the other is packed.
+/// Columns (n, channels kh kw, out_h out_w) and an image (n, channels, h, w). The one that is read has strides, the
+/// other is packed.
 struct Im2colArgs {
     VKML_PTR(T.Storage) from;
     VKML_PTR(T.Storage) to;

@@ -10,8 +10,8 @@ namespace vkml {
 namespace {
 
 /// Window positions whose tap `k` lies inside the image: first and one past the last.
-std::pair<std::int64_t, std::int64_t> inside(std::int64_t k, std::int64_t dilation, std::int64_t stride, std::int64_t padding,
-                                             std::int64_t extent, std::int64_t count) {
+std::pair<std::int64_t, std::int64_t> inside(std::int64_t k, std::int64_t dilation, std::int64_t stride,
+                                             std::int64_t padding, std::int64_t extent, std::int64_t count) {
     const std::int64_t shift = padding - k * dilation;  // position * stride - shift is the coordinate
     const std::int64_t first = shift <= 0 ? 0 : (shift + stride - 1) / stride;
     const std::int64_t past = extent + shift <= 0 ? 0 : (extent + shift - 1) / stride + 1;
@@ -22,31 +22,37 @@ template <class T>
 void columns(const Im2colArgs& args) {
     const T* from = reinterpret_cast<const T*>(args.from);
     T* to = reinterpret_cast<T*>(args.to);
-    const std::int64_t kw = args.kernel_w, kh = args.kernel_h, out_w = args.out_w, out_h = args.out_h, channels = args.channels;
+    const std::int64_t kw = args.kernel_w, kh = args.kernel_h, out_w = args.out_w, out_h = args.out_h,
+                       channels = args.channels;
     const std::int64_t plane = out_h * out_w, rows = plane ? static_cast<std::int64_t>(args.count) / plane : 0;
-    cpu::parallel_for(rows, std::max<std::int64_t>(1, cpu::kGrain / std::max<std::int64_t>(1, plane)), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; row++) {
-            const std::int64_t kx = row % kw, ky = row / kw % kh, c = row / (kw * kh) % channels, n = row / (kw * kh) / channels;
-            const T* image = from + n * args.strides[0] + c * args.strides[1];
-            const auto [x0, x1] = inside(kx, args.dilation_w, args.stride_w, args.padding_w, args.w, out_w);
-            const auto [y0, y1] = inside(ky, args.dilation_h, args.stride_h, args.padding_h, args.h, out_h);
-            const std::int64_t step = args.stride_w * args.strides[3];
-            for (std::int64_t y = 0; y < out_h; y++) {
-                T* line = to + row * plane + y * out_w;
-                if (y < y0 || y >= y1) {
-                    std::fill(line, line + out_w, T{0});
-                    continue;
+    cpu::parallel_for(
+        rows, std::max<std::int64_t>(1, cpu::kGrain / std::max<std::int64_t>(1, plane)),
+        [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t row = begin; row < end; row++) {
+                const std::int64_t kx = row % kw, ky = row / kw % kh, c = row / (kw * kh) % channels,
+                                   n = row / (kw * kh) / channels;
+                const T* image = from + n * args.strides[0] + c * args.strides[1];
+                const auto [x0, x1] = inside(kx, args.dilation_w, args.stride_w, args.padding_w, args.w, out_w);
+                const auto [y0, y1] = inside(ky, args.dilation_h, args.stride_h, args.padding_h, args.h, out_h);
+                const std::int64_t step = args.stride_w * args.strides[3];
+                for (std::int64_t y = 0; y < out_h; y++) {
+                    T* line = to + row * plane + y * out_w;
+                    if (y < y0 || y >= y1) {
+                        std::fill(line, line + out_w, T{0});
+                        continue;
+                    }
+                    const std::int64_t h = y * args.stride_h - args.padding_h + ky * args.dilation_h;
+                    const T* source =
+                        image + h * args.strides[2] + (kx * args.dilation_w - args.padding_w) * args.strides[3];
+                    std::fill(line, line + x0, T{0});
+                    if (step == 1)
+                        std::copy(source + x0, source + x1, line + x0);
+                    else
+                        for (std::int64_t x = x0; x < x1; x++) line[x] = source[x * step];
+                    std::fill(line + x1, line + out_w, T{0});
                 }
-                const std::int64_t h = y * args.stride_h - args.padding_h + ky * args.dilation_h;
-                const T* source = image + h * args.strides[2] + (kx * args.dilation_w - args.padding_w) * args.strides[3];
-                std::fill(line, line + x0, T{0});
-                if (step == 1) std::copy(source + x0, source + x1, line + x0);
-                else
-                    for (std::int64_t x = x0; x < x1; x++) line[x] = source[x * step];
-                std::fill(line + x1, line + out_w, T{0});
             }
-        }
-    });
+        });
 }
 
 template <class T, class Value, class Load, class Store>
@@ -88,24 +94,36 @@ void plain_image(const Im2colArgs& args) {
 void im2col_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const Im2colArgs*>(raw);
     switch (itemsize(dtype)) {
-        case 1: return columns<std::uint8_t>(args);
-        case 2: return columns<std::uint16_t>(args);
-        case 4: return columns<std::uint32_t>(args);
-        default: return columns<std::uint64_t>(args);
+        case 1:
+            return columns<std::uint8_t>(args);
+        case 2:
+            return columns<std::uint16_t>(args);
+        case 4:
+            return columns<std::uint32_t>(args);
+        default:
+            return columns<std::uint64_t>(args);
     }
 }
 
 void col2im_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const Im2colArgs*>(raw);
     switch (dtype) {
-        case DType::f64: return plain_image<double>(args);
-        case DType::f32: return plain_image<float>(args);
-        case DType::f16: return image<std::uint16_t, float>(args, float_from_f16, f16_from_float);
-        case DType::bf16: return image<std::uint16_t, float>(args, float_from_bf16, bf16_from_float);
-        case DType::i64: return plain_image<std::uint64_t>(args);
-        case DType::i32: return plain_image<std::uint32_t>(args);
-        case DType::i16: return plain_image<std::uint16_t>(args);
-        default: return plain_image<std::uint8_t>(args);
+        case DType::f64:
+            return plain_image<double>(args);
+        case DType::f32:
+            return plain_image<float>(args);
+        case DType::f16:
+            return image<std::uint16_t, float>(args, float_from_f16, f16_from_float);
+        case DType::bf16:
+            return image<std::uint16_t, float>(args, float_from_bf16, bf16_from_float);
+        case DType::i64:
+            return plain_image<std::uint64_t>(args);
+        case DType::i32:
+            return plain_image<std::uint32_t>(args);
+        case DType::i16:
+            return plain_image<std::uint16_t>(args);
+        default:
+            return plain_image<std::uint8_t>(args);
     }
 }
 

@@ -4,12 +4,18 @@
 VKML_PYTHON(im2col) {
     using namespace vkml;
     using namespace vkml::python;
-    m.def("im2col", [](const Tensor& input, Int2 kernel, Int2 stride, Int2 padding, Int2 dilation) {
-        return im2col(input, {kernel, stride, padding, dilation});
-    }, "input"_a, "kernel"_a, "stride"_a = Int2(1), "padding"_a = Int2(0), "dilation"_a = Int2(1), ReleaseGil(),
-          "Windows of an image as the columns of a matrix per sample.");
-    m.def("col2im", [](const Tensor& cols, Int2 image, Int2 kernel, Int2 stride, Int2 padding, Int2 dilation) {
-        return col2im(cols, image, {kernel, stride, padding, dilation});
-    }, "cols"_a, "image"_a, "kernel"_a, "stride"_a = Int2(1), "padding"_a = Int2(0), "dilation"_a = Int2(1), ReleaseGil(),
-          "Adds the columns of im2col back into an image.");
+    m.def(
+        "im2col",
+        [](const Tensor& input, Int2 kernel, Int2 stride, Int2 padding, Int2 dilation) {
+            return im2col(input, {kernel, stride, padding, dilation});
+        },
+        "input"_a, "kernel"_a, "stride"_a = Int2(1), "padding"_a = Int2(0), "dilation"_a = Int2(1), ReleaseGil(),
+        "Windows of an image as the columns of a matrix per sample.");
+    m.def(
+        "col2im",
+        [](const Tensor& cols, Int2 image, Int2 kernel, Int2 stride, Int2 padding, Int2 dilation) {
+            return col2im(cols, image, {kernel, stride, padding, dilation});
+        },
+        "cols"_a, "image"_a, "kernel"_a, "stride"_a = Int2(1), "padding"_a = Int2(0), "dilation"_a = Int2(1),
+        ReleaseGil(), "Adds the columns of im2col back into an image.");
 }

@@ -4,8 +4,8 @@
 
 namespace vkml {
 
-/// input (..., in) times weight (out, in) transposed, plus bias (out), in one kernel. One floating dtype. With in = 0 the bias remains.
-/// Throws ShapeError for sizes that do not fit, DTypeError for dtypes that differ.
+/// input (..., in) times weight (out, in) transposed, plus bias (out), in one kernel. One floating dtype. With in = 0
+/// the bias remains. Throws ShapeError for sizes that do not fit, DTypeError for dtypes that differ.
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias = {});
 
 /// input beta + (a b) alpha for matrices a and b; input broadcasts to the product. beta = 0 ignores input, NaN and all.

@@ -4,9 +4,12 @@
 VKML_PYTHON(linear) {
     using namespace vkml;
     using namespace vkml::python;
-    m.def("linear", [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
-        return linear(input, weight, bias.value_or(Tensor{}));
-    }, "input"_a, "weight"_a, "bias"_a = nb::none(), ReleaseGil(), "input @ weight.T + bias in one kernel.");
+    m.def(
+        "linear",
+        [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+            return linear(input, weight, bias.value_or(Tensor{}));
+        },
+        "input"_a, "weight"_a, "bias"_a = nb::none(), ReleaseGil(), "input @ weight.T + bias in one kernel.");
     m.def("addmm", &addmm, "input"_a, "a"_a, "b"_a, nb::kw_only(), "beta"_a = 1, "alpha"_a = 1, ReleaseGil(),
           "beta input + alpha (a @ b).");
     m.def("bmm", &bmm, "input"_a, "other"_a, ReleaseGil(), "Batched matrix product without broadcasting.");

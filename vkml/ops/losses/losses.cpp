@@ -32,7 +32,7 @@ Tensor reduced(const Tensor& loss, Reduction reduction, DType dtype) {
             const double batch = loss.ndim() ? static_cast<double>(loss.shape()[0]) : 1.0;
             return cast(div(sum(loss), batch), dtype);
         }
-        default: return cast(mean(loss), dtype);
+        default: return cast(div(sum(loss), static_cast<double>(loss.numel())), dtype);
     }
 }
 

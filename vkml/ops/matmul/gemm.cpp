@@ -44,8 +44,16 @@ struct Product {
 /// Merges batch axes, and moves them into the rows of `a` where `b` is the same for all of them.
 void fold_batch(Product& p, const Shape& shape) {
     const int rank = shape.size();
-    const Layout a = expand(p.a.layout(), [&] { Shape s = shape; s.push_back(p.problem.m), s.push_back(p.problem.k); return s; }());
-    const Layout b = expand(p.b.layout(), [&] { Shape s = shape; s.push_back(p.problem.k), s.push_back(p.problem.n); return s; }());
+    const Layout a = expand(p.a.layout(), [&] {
+        Shape s = shape;
+        s.push_back(p.problem.m), s.push_back(p.problem.k);
+        return s;
+    }());
+    const Layout b = expand(p.b.layout(), [&] {
+        Shape s = shape;
+        s.push_back(p.problem.k), s.push_back(p.problem.n);
+        return s;
+    }());
     p.a_row = a.strides[rank], p.a_col = a.strides[rank + 1];
     p.b_row = b.strides[rank], p.b_col = b.strides[rank + 1];
     Strides steps[2] = {Strides(std::span(a.strides.begin(), static_cast<std::size_t>(rank))),
@@ -67,11 +75,24 @@ void fold_batch(Product& p, const Shape& shape) {
 }
 
 GemmArgs arguments(const Product& p) {
-    GemmArgs args{.a = p.a.address(), .b = p.b.address(), .c = p.c.address(), .bias = 0,
-                  .a_row = p.a_row, .a_col = p.a_col, .b_row = p.b_row, .b_col = p.b_col,
-                  .a_outer = 0, .a_inner = 0, .b_outer = 0, .b_inner = 0,
-                  .m = static_cast<std::uint32_t>(p.problem.m), .n = static_cast<std::uint32_t>(p.problem.n),
-                  .k = static_cast<std::uint32_t>(p.problem.k), .batch = 1, .batch_inner = 1, .bias_stride = 0,
+    GemmArgs args{.a = p.a.address(),
+                  .b = p.b.address(),
+                  .c = p.c.address(),
+                  .bias = 0,
+                  .a_row = p.a_row,
+                  .a_col = p.a_col,
+                  .b_row = p.b_row,
+                  .b_col = p.b_col,
+                  .a_outer = 0,
+                  .a_inner = 0,
+                  .b_outer = 0,
+                  .b_inner = 0,
+                  .m = static_cast<std::uint32_t>(p.problem.m),
+                  .n = static_cast<std::uint32_t>(p.problem.n),
+                  .k = static_cast<std::uint32_t>(p.problem.k),
+                  .batch = 1,
+                  .batch_inner = 1,
+                  .bias_stride = 0,
                   .k_part = 0x80000000u};
     if (p.bias) args.bias = p.bias.address(), args.bias_stride = static_cast<std::uint32_t>(p.bias.strides()[0]);
     const int rank = p.batch.size();
@@ -112,9 +133,12 @@ void for_outer_axes(const Product& p, const Body& body) {
 /// Every address that a vector of 16 bytes along the packed axis can start at is a multiple of 16.
 bool is_aligned(const Product& p) {
     const std::int64_t per = 16 / static_cast<std::int64_t>(itemsize(p.problem.dtype));
-    const auto packed = [&](std::int64_t row, std::int64_t col) { return (row == 1 && col % per == 0) || (col == 1 && row % per == 0); };
+    const auto packed = [&](std::int64_t row, std::int64_t col) {
+        return (row == 1 && col % per == 0) || (col == 1 && row % per == 0);
+    };
     if (p.a.address() % 16 || p.b.address() % 16) return false;
-    if (!packed(p.problem.m == 1 ? 0 : p.a_row, p.a_col) || !packed(p.b_row, p.problem.n == 1 ? 0 : p.b_col)) return false;
+    if (!packed(p.problem.m == 1 ? 0 : p.a_row, p.a_col) || !packed(p.b_row, p.problem.n == 1 ? 0 : p.b_col))
+        return false;
     for (const Strides* batch : {&p.a_batch, &p.b_batch})
         for (const std::int64_t stride : *batch)
             if (stride % per) return false;
@@ -126,26 +150,35 @@ bool vectors_along_k(const Product& p) {
     const DType d = p.problem.dtype;
     if (d != DType::f32 && d != DType::f16 && d != DType::bf16) return false;
     const std::int64_t per = 16 / static_cast<std::int64_t>(itemsize(d));
-    return p.problem.aligned && p.problem.k_packed && (p.problem.m == 1 || p.a_row % per == 0) && (p.problem.n == 1 || p.b_col % per == 0);
+    return p.problem.aligned && p.problem.k_packed && (p.problem.m == 1 || p.a_row % per == 0) &&
+           (p.problem.n == 1 || p.b_col % per == 0);
 }
 
 std::uint64_t groups(Pipeline pipeline, const GemmArgs& args) {
     const std::uint64_t m = args.m, n = args.n, batch = args.batch;
     switch (pipeline) {
-        case Pipeline::gemv: return batch * m * n;
+        case Pipeline::gemv:
+            return batch * m * n;
         case Pipeline::tiled:
-        case Pipeline::db: return batch * ceil_div(m, 16) * ceil_div(n, 16);
-        case Pipeline::coopmat: return batch * ceil_div(m, 128) * ceil_div(n, 128);
-        case Pipeline::large: return batch * ceil_div(m, 128) * ceil_div(n, 256);
-        case Pipeline::medium: return batch * ceil_div(m, 64) * ceil_div(n, 128);
-        case Pipeline::naive: return ceil_div(batch * m * n, 128);
-        default: return batch * ceil_div(m, 32) * ceil_div(n, 32);
+        case Pipeline::db:
+            return batch * ceil_div(m, 16) * ceil_div(n, 16);
+        case Pipeline::coopmat:
+            return batch * ceil_div(m, 128) * ceil_div(n, 128);
+        case Pipeline::large:
+            return batch * ceil_div(m, 128) * ceil_div(n, 256);
+        case Pipeline::medium:
+            return batch * ceil_div(m, 64) * ceil_div(n, 128);
+        case Pipeline::naive:
+            return ceil_div(batch * m * n, 128);
+        default:
+            return batch * ceil_div(m, 32) * ceil_div(n, 32);
     }
 }
 
 /// Which of the two mappings of threads to elements reads neighbours in memory.
 Spec gemm_spec(const GemmArgs& args, bool split) {
-    const bool along_a = std::abs(args.a_col) <= std::abs(args.a_row), along_b = std::abs(args.b_row) < std::abs(args.b_col);
+    const bool along_a = std::abs(args.a_col) <= std::abs(args.a_row),
+               along_b = std::abs(args.b_row) < std::abs(args.b_col);
     return Spec{along_a, along_b, split};
 }
 
@@ -153,7 +186,8 @@ void launch_split(Stream& on, const Product& p, GemmArgs args, const Choice& cho
     // One matrix after another as the workspace allows: the parts do not depend on the batch.
     constexpr std::uint64_t kWorkspace = (std::uint64_t{64} << 20) / sizeof(float);
     const std::uint64_t matrix = std::uint64_t{args.m} * args.n;
-    const std::uint32_t most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kWorkspace / (matrix * choice.parts), 1, args.batch_inner));
+    const std::uint32_t most = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(kWorkspace / (matrix * choice.parts), 1, args.batch_inner));
     const std::uint32_t inner = args.batch_inner, outer = args.batch / inner;
     const Tensor workspace = empty({static_cast<std::int64_t>(most * choice.parts * matrix)}, DType::f32, p.c.device());
     const Address item = itemsize(p.c.dtype());
@@ -166,19 +200,25 @@ void launch_split(Stream& on, const Product& p, GemmArgs args, const Choice& cho
             part.c = workspace.address();
             part.bias = 0;
             part.k_part = choice.k_part;
-            on.launch(kernel, p.problem.dtype, gemm_spec(args, true), linear_grid(choice.parts * groups(Pipeline::reg, part)), part,
-                      {p.a, p.b}, {workspace});
-            const SplitKArgs reduce{.partial = workspace.address(), .c = args.c + (std::uint64_t{o} * inner + i) * matrix * item,
-                                    .bias = args.bias, .count = part.batch * matrix, .n = args.n, .parts = choice.parts,
+            on.launch(kernel, p.problem.dtype, gemm_spec(args, true),
+                      linear_grid(choice.parts * groups(Pipeline::reg, part)), part, {p.a, p.b}, {workspace});
+            const SplitKArgs reduce{.partial = workspace.address(),
+                                    .c = args.c + (std::uint64_t{o} * inner + i) * matrix * item,
+                                    .bias = args.bias,
+                                    .count = part.batch * matrix,
+                                    .n = args.n,
+                                    .parts = choice.parts,
                                     .bias_stride = args.bias_stride};
-            on.launch(reduce_kernel, p.problem.dtype, {}, linear_grid(ceil_div(reduce.count, 128)), reduce, {workspace, p.bias}, {p.c});
+            on.launch(reduce_kernel, p.problem.dtype, {}, linear_grid(ceil_div(reduce.count, 128)), reduce,
+                      {workspace, p.bias}, {p.c});
         }
     }
 }
 
 void launch_gpu(Stream& on, const Product& p) {
     const Choice choice = choose_gemm(p.op, p.problem, on.limits(), on.dispatch_count());
-    const bool exact = p.problem.precision == Precision::exact && is_floating(p.problem.dtype) && p.problem.dtype != DType::f64;
+    const bool exact =
+        p.problem.precision == Precision::exact && is_floating(p.problem.dtype) && p.problem.dtype != DType::f64;
     const Kernel& kernel = kernels[static_cast<int>(choice.pipeline)][exact];
     for_outer_axes(p, [&](const GemmArgs& args) {
         if (choice.pipeline == Pipeline::split_k) return launch_split(on, p, args, choice, kernel);
@@ -186,7 +226,8 @@ void launch_gpu(Stream& on, const Product& p) {
         check<Error>(count < 0x80000000u, p.op, ": expected fewer than 2^31 workgroups, got ", count);
         const bool vector = choice.pipeline == Pipeline::gemv && !exact && vectors_along_k(p);
         const Spec spec = choice.pipeline == Pipeline::gemv ? Spec{} : gemm_spec(args, false);
-        on.launch(vector ? gemv_vector_kernel : kernel, p.problem.dtype, spec, linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});
+        on.launch(vector ? gemv_vector_kernel : kernel, p.problem.dtype, spec, linear_grid(count), args,
+                  {p.a, p.b, p.bias}, {p.c});
     });
 }
 
@@ -201,8 +242,19 @@ void launch_cpu(Stream& on, const Product& p) {
 }  // namespace
 
 Tensor gemm(std::string_view op, const Tensor& a, const Tensor& b, const Tensor& bias) {
-    Product p{.op = op, .a = a, .b = b, .bias = bias, .c = {}, .problem = {}, .batch = {}, .a_batch = {}, .b_batch = {},
-              .a_row = 0, .a_col = 0, .b_row = 0, .b_col = 0};
+    Product p{.op = op,
+              .a = a,
+              .b = b,
+              .bias = bias,
+              .c = {},
+              .problem = {},
+              .batch = {},
+              .a_batch = {},
+              .b_batch = {},
+              .a_row = 0,
+              .a_col = 0,
+              .b_row = 0,
+              .b_col = 0};
     Shape batch_a = a.shape(), batch_b = b.shape();
     batch_a.erase(a.ndim() - 1), batch_a.erase(a.ndim() - 2);
     batch_b.erase(b.ndim() - 1), batch_b.erase(b.ndim() - 2);
@@ -220,8 +272,11 @@ Tensor gemm(std::string_view op, const Tensor& a, const Tensor& b, const Tensor&
     for (const std::int64_t extent : {p.problem.m, p.problem.n, p.problem.k, p.problem.batch})
         check<Error>(extent < (std::int64_t{1} << 31), op, ": expected extents below 2^31, got ", extent);
     Stream& on = stream_of(a);
-    if (a.device().is_cpu()) launch_cpu(on, p);
-    else launch_gpu(on, p);
+    publish_precision(op, p.problem, on.dispatch_count());
+    if (a.device().is_cpu())
+        launch_cpu(on, p);
+    else
+        launch_gpu(on, p);
     return p.c;
 }
 

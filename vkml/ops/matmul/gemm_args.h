@@ -2,8 +2,9 @@
 
 namespace vkml {
 
-/// c[batch][m][n] = sum over k of a[batch][m][k] b[batch][k][n] (+ bias[n]); c is packed, strides count elements. The batch index is
-/// (outer, inner), and its strides have that order. With split K every part writes f32 sums of k_part elements to its own slab of c.
+/// c[batch][m][n] = sum over k of a[batch][m][k] b[batch][k][n] (+ bias[n]); c is packed, strides count elements. The
+/// batch index is (outer, inner), and its strides have that order. With split K every part writes f32 sums of k_part
+/// elements to its own slab of c.
 struct GemmArgs {
     VKML_PTR(T.Storage) a;
     VKML_PTR(T.Storage) b;

@@ -40,9 +40,11 @@ struct Bfloat {
 template <>
 struct Element<Half> {
     using Value = float;
-    /// As float_from_f16, without a branch: the exponent is moved by a multiplication, which is exact for subnormals too.
+    /// As float_from_f16, without a branch: the exponent is moved by a multiplication, which is exact for subnormals
+    /// too.
     static float load(Half x) {
-        const std::uint32_t magnitude = (x.bits & 0x7fffu) << 13, sign = static_cast<std::uint32_t>(x.bits & 0x8000u) << 16;
+        const std::uint32_t magnitude = (x.bits & 0x7fffu) << 13, sign = static_cast<std::uint32_t>(x.bits & 0x8000u)
+                                                                         << 16;
         const std::uint32_t finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
         return std::bit_cast<float>(sign | (magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite));
     }
@@ -99,8 +101,8 @@ HWY_ATTR void micro_kernel(const V* HWY_RESTRICT a, const V* HWY_RESTRICT b, V* 
 
 /// Panels of `width` rows or columns, k-major inside, filled up with zeros.
 template <class T, class V>
-HWY_ATTR void pack(const T* from, std::int64_t across, std::int64_t along, std::int64_t count, std::int64_t k, std::int64_t width,
-                   V* HWY_RESTRICT to) {
+HWY_ATTR void pack(const T* from, std::int64_t across, std::int64_t along, std::int64_t count, std::int64_t k,
+                   std::int64_t width, V* HWY_RESTRICT to) {
     for (std::int64_t panel = 0; panel < count; panel += width) {
         const std::int64_t n = std::min(width, count - panel);
         for (std::int64_t i = 0; i < k; i++, to += width) {
@@ -132,7 +134,9 @@ HWY_ATTR void tile_product(const BlockedTile& t, typename Element<T>::Value* til
 }
 
 HWY_ATTR void tile_f32(const BlockedTile& t, float* tile, float* a, float* b) { tile_product<float>(t, tile, a, b); }
-HWY_ATTR void tile_f64(const BlockedTile& t, double* tile, double* a, double* b) { tile_product<double>(t, tile, a, b); }
+HWY_ATTR void tile_f64(const BlockedTile& t, double* tile, double* a, double* b) {
+    tile_product<double>(t, tile, a, b);
+}
 HWY_ATTR void tile_f16(const BlockedTile& t, float* tile, float* a, float* b) { tile_product<Half>(t, tile, a, b); }
 HWY_ATTR void tile_bf16(const BlockedTile& t, float* tile, float* a, float* b) { tile_product<Bfloat>(t, tile, a, b); }
 
@@ -170,18 +174,25 @@ void blocked(const GemmArgs& args, const Run& run) {
         V* packed_b = tile + (kTileM + 12) * kTileN;
         V* packed_a = packed_b + (kTileN + 32) * kTileK;
         for (std::int64_t task = begin; task < end; task++) {
-            const std::int64_t batch = task / (down * across), row = task / across % down * kTileM, column = task % across * kTileN;
+            const std::int64_t batch = task / (down * across), row = task / across % down * kTileM,
+                               column = task % across * kTileN;
             const std::int64_t outer = batch / args.batch_inner, inner = batch % args.batch_inner;
             const BlockedTile t{.a = a + outer * args.a_outer + inner * args.a_inner + row * args.a_row,
                                 .b = b + outer * args.b_outer + inner * args.b_inner + column * args.b_col,
-                                .a_row = args.a_row, .a_col = args.a_col, .b_row = args.b_row, .b_col = args.b_col,
-                                .rows = std::min(kTileM, m - row), .columns = std::min(kTileN, n - column), .k = args.k};
+                                .a_row = args.a_row,
+                                .a_col = args.a_col,
+                                .b_row = args.b_row,
+                                .b_col = args.b_col,
+                                .rows = std::min(kTileM, m - row),
+                                .columns = std::min(kTileN, n - column),
+                                .k = args.k};
             run(t, tile, packed_a, packed_b);
             for (std::int64_t i = 0; i < t.rows; i++) {
                 T* to = c + (batch * m + row + i) * n + column;
                 const V* from = tile + i * kTileN;
                 for (std::int64_t j = 0; j < t.columns; j++)
-                    to[j] = Element<T>::store(bias ? from[j] + Element<T>::load(bias[(column + j) * args.bias_stride]) : from[j]);
+                    to[j] = Element<T>::store(bias ? from[j] + Element<T>::load(bias[(column + j) * args.bias_stride])
+                                                   : from[j]);
             }
         }
     };
@@ -194,9 +205,12 @@ void gemm_blocked_cpu(const GemmArgs& args, DType dtype) {
     switch (dtype) {
         case DType::f64:
             return blocked<double>(args, [f = HWY_DYNAMIC_DISPATCH(tile_f64)](auto&&... x) { f(x...); });
-        case DType::f16: return blocked<Half>(args, [f = HWY_DYNAMIC_DISPATCH(tile_f16)](auto&&... x) { f(x...); });
-        case DType::bf16: return blocked<Bfloat>(args, [f = HWY_DYNAMIC_DISPATCH(tile_bf16)](auto&&... x) { f(x...); });
-        default: return blocked<float>(args, [f = HWY_DYNAMIC_DISPATCH(tile_f32)](auto&&... x) { f(x...); });
+        case DType::f16:
+            return blocked<Half>(args, [f = HWY_DYNAMIC_DISPATCH(tile_f16)](auto&&... x) { f(x...); });
+        case DType::bf16:
+            return blocked<Bfloat>(args, [f = HWY_DYNAMIC_DISPATCH(tile_bf16)](auto&&... x) { f(x...); });
+        default:
+            return blocked<float>(args, [f = HWY_DYNAMIC_DISPATCH(tile_f32)](auto&&... x) { f(x...); });
     }
 }
 

@@ -56,10 +56,10 @@ struct Named {
     std::string_view name;
     Pipeline pipeline;
 };
-constexpr Named kNames[] = {{"gemv", Pipeline::gemv}, {"gemm_naive", Pipeline::naive}, {"gemm_tiled", Pipeline::tiled},
-                            {"gemm_db", Pipeline::db}, {"gemm_reg", Pipeline::reg},    {"gemm_split_k_reduce", Pipeline::split_k},
-                            {"gemm_large", Pipeline::large}, {"gemm_medium", Pipeline::medium},
-                            {"gemm_coopmat", Pipeline::coopmat}};
+constexpr Named kNames[] = {
+    {"gemv", Pipeline::gemv},        {"gemm_naive", Pipeline::naive},   {"gemm_tiled", Pipeline::tiled},
+    {"gemm_db", Pipeline::db},       {"gemm_reg", Pipeline::reg},       {"gemm_split_k_reduce", Pipeline::split_k},
+    {"gemm_large", Pipeline::large}, {"gemm_medium", Pipeline::medium}, {"gemm_coopmat", Pipeline::coopmat}};
 
 std::atomic<int> forced_index{-1};
 
@@ -81,13 +81,15 @@ std::int64_t blocks(const GemmProblem& p) { return (p.k + 31) / 32; }
 bool is_wide(DType dtype) { return dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16; }
 
 const char* lacks_blocked(const Limits& limits) {
-    if (limits.max_workgroup_invocations < 256 || limits.max_workgroup_size[0] < 256) return "the device allows fewer than 256 invocations";
+    if (limits.max_workgroup_invocations < 256 || limits.max_workgroup_size[0] < 256)
+        return "the device allows fewer than 256 invocations";
     if (limits.shared_memory < 16384) return "the device has less than 16 KiB of shared memory";
     return nullptr;
 }
 
 const char* refuses_gemv(const GemmProblem& p, const Limits&) {
-    if (static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) >= 0x1p31) return "more outputs than one grid takes";
+    if (static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) >= 0x1p31)
+        return "more outputs than one grid takes";
     if (wanted() == static_cast<int>(Pipeline::gemv)) return nullptr;
     if (wanted() >= 0) return "another kernel is asked for by name";
     if (wishes().gemv == Mode::off) return "VKML_GEMV is OFF";
@@ -108,20 +110,23 @@ const char* refuses_forced_naive(const GemmProblem&, const Limits&) {
 }
 
 /// The vectorised f32 tiles; `fill` is the share of the device's units that the tiles must occupy.
-const char* refuses_vectorised(const GemmProblem& p, const Limits& limits, Pipeline self, std::int64_t tile_m, std::int64_t tile_n,
-                               double fill) {
+const char* refuses_vectorised(const GemmProblem& p, const Limits& limits, Pipeline self, std::int64_t tile_m,
+                               std::int64_t tile_n, double fill) {
     if (wanted() >= 0 && wanted() != static_cast<int>(self)) return "another kernel is asked for by name";
     if (p.dtype != DType::f32) return "the large tiles are for f32";
     if (p.precision == Precision::exact) return "the large tiles do not keep the order of exact";
-    if (!p.aligned || p.n % 4 || p.k % 16 || p.k == 0) return "an operand is not aligned to 16 bytes, N not a multiple of 4, or K not of 16";
+    if (!p.aligned || p.n % 4 || p.k % 16 || p.k == 0)
+        return "an operand is not aligned to 16 bytes, N not a multiple of 4, or K not of 16";
     if (p.m < tile_m || p.n < tile_n) return "the output is smaller than a large tile";
     const std::uint64_t shared = static_cast<std::uint64_t>(16 * (tile_m + 4 + tile_n) * 4);
     if (limits.shared_memory < shared) return "too little shared memory for a large tile";
-    if (limits.max_workgroup_invocations < (self == Pipeline::large ? 256u : 128u)) return "too few invocations for a large tile";
+    if (limits.max_workgroup_invocations < (self == Pipeline::large ? 256u : 128u))
+        return "too few invocations for a large tile";
     if (wanted() == static_cast<int>(self)) return nullptr;
     const double units = limits.compute_units ? limits.compute_units : kAssumedUnits;
-    const double count = static_cast<double>(ceil_div(static_cast<std::uint64_t>(p.m), static_cast<std::uint64_t>(tile_m)) *
-                                             ceil_div(static_cast<std::uint64_t>(p.n), static_cast<std::uint64_t>(tile_n)));
+    const double count =
+        static_cast<double>(ceil_div(static_cast<std::uint64_t>(p.m), static_cast<std::uint64_t>(tile_m)) *
+                            ceil_div(static_cast<std::uint64_t>(p.n), static_cast<std::uint64_t>(tile_n)));
     return count < fill * units ? "too few large tiles to fill the device" : nullptr;
 }
 
@@ -142,9 +147,11 @@ const char* refuses_coopmat(const GemmProblem& p, const Limits& limits) {
     };
     if (std::none_of(limits.cooperative_matrices.begin(), limits.cooperative_matrices.end(), fits))
         return "the device lists no 16x16x16 cooperative matrices of this dtype with f32 sums";
-    if (limits.min_subgroup_size != 32 || limits.max_subgroup_size != 32) return "the kernel is written for subgroups of 32";
+    if (limits.min_subgroup_size != 32 || limits.max_subgroup_size != 32)
+        return "the kernel is written for subgroups of 32";
     if (limits.shared_memory < 20480) return "too little shared memory for a 128x128 tile";
-    if (!p.aligned || p.n % 8 || p.k % 32 || p.k == 0) return "an operand is not aligned to 16 bytes, N not a multiple of 8, or K not of 32";
+    if (!p.aligned || p.n % 8 || p.k % 32 || p.k == 0)
+        return "an operand is not aligned to 16 bytes, N not a multiple of 8, or K not of 32";
     if (p.m < 128 || p.n < 128) return "the output is smaller than a 128x128 tile";
     return nullptr;
 }
@@ -163,9 +170,11 @@ const char* refuses_reg(const GemmProblem& p, const Limits& limits) {
 
 const char* refuses_tiled(const GemmProblem&, const Limits& limits) { return lacks_blocked(limits); }
 
-/// Parts such that the workspace stays in bounds; in `exact` all but the last hold the same power-of-two count of blocks.
+/// Parts such that the workspace stays in bounds; in `exact` all but the last hold the same power-of-two count of
+/// blocks.
 Choice split(const GemmProblem& p, std::int64_t parts) {
-    const std::int64_t room = static_cast<std::int64_t>(kWorkspace / sizeof(float)) / std::max<std::int64_t>(1, p.m * p.n);
+    const std::int64_t room =
+        static_cast<std::int64_t>(kWorkspace / sizeof(float)) / std::max<std::int64_t>(1, p.m * p.n);
     parts = std::min({parts, blocks(p), room, std::int64_t{kMostParts}});
     if (parts < 2) return {Pipeline::split_k, 1, 0};
     auto per_part = static_cast<std::uint64_t>((blocks(p) + parts - 1) / parts);
@@ -218,8 +227,25 @@ constexpr Row kTable[] = {
 
 void publish_gemm(std::string_view op, std::string_view chose, std::string_view because, std::uint64_t dispatch) {
     if (!recording_decisions()) return;
-    publish({.site = "matmul.kernel", .op = std::string(op), .chose = std::string(chose), .instead_of = "",
-             .because = std::string(because), .seq = 0, .dispatch = dispatch});
+    publish({.site = "matmul.kernel",
+             .op = std::string(op),
+             .chose = std::string(chose),
+             .instead_of = "",
+             .because = std::string(because),
+             .seq = 0,
+             .dispatch = dispatch});
+}
+
+void publish_precision(std::string_view op, const GemmProblem& problem, std::uint64_t dispatch) {
+    const bool lower = problem.precision == Precision::high || problem.precision == Precision::medium;
+    if (!lower || problem.dtype != DType::f32 || !recording_decisions()) return;
+    publish({.site = "matmul.precision",
+             .op = std::string(op),
+             .chose = "highest",
+             .instead_of = problem.precision == Precision::high ? "high" : "medium",
+             .because = "no kernel splits or rounds f32 operands, so products keep full f32",
+             .seq = 0,
+             .dispatch = dispatch});
 }
 
 Choice choose_gemm(std::string_view op, const GemmProblem& problem, const Limits& limits, std::uint64_t dispatch) {
@@ -232,8 +258,13 @@ Choice choose_gemm(std::string_view op, const GemmProblem& problem, const Limits
         if (!refusal) {
             if (wanted() == static_cast<int>(row.named.pipeline)) instead_of = {}, because = "asked for by name";
             if (recording_decisions())
-                publish({.site = "matmul.kernel", .op = std::string(op), .chose = std::string(row.named.name),
-                         .instead_of = std::string(instead_of), .because = because, .seq = 0, .dispatch = dispatch});
+                publish({.site = "matmul.kernel",
+                         .op = std::string(op),
+                         .chose = std::string(row.named.name),
+                         .instead_of = std::string(instead_of),
+                         .because = because,
+                         .seq = 0,
+                         .dispatch = dispatch});
             if (row.named.pipeline == Pipeline::split_k) return split_choice(problem, limits);
             return {row.named.pipeline, 1, 0};
         }

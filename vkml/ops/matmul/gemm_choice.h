@@ -30,4 +30,7 @@ Choice choose_gemm(std::string_view op, const GemmProblem& problem, const Limits
 /// Notes a choice that has no alternatives (the CPU's) in the decision log.
 void publish_gemm(std::string_view op, std::string_view chose, std::string_view because, std::uint64_t dispatch);
 
+/// Notes that products of f32 asked for in high or medium are computed in highest.
+void publish_precision(std::string_view op, const GemmProblem& problem, std::uint64_t dispatch);
+
 }  // namespace vkml

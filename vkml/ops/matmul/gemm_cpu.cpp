@@ -11,7 +11,7 @@ namespace {
 
 /// One operand copied row by row into memory of its own; broadcast axes are not repeated.
 class Packed {
-public:
+  public:
     template <class T>
     const T* fill(const T* from, std::int64_t (&strides)[4], std::int64_t outer, std::int64_t inner, std::int64_t rows,
                   std::int64_t columns) {
@@ -20,14 +20,16 @@ public:
         data_.resize(static_cast<std::size_t>(count * columns) * sizeof(T));
         T* to = reinterpret_cast<T*>(data_.data());
         const std::int64_t s0 = strides[0], s1 = strides[1], s2 = strides[2], s3 = strides[3];
-        cpu::parallel_for(count, std::max<std::int64_t>(1, cpu::kGrain / columns), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; i++) {
-                const T* row = from + i / rows / inners * s0 + i / rows % inners * s1 + i % rows * s2;
-                if (s3 == 1) std::memcpy(to + i * columns, row, static_cast<std::size_t>(columns) * sizeof(T));
-                else
-                    for (std::int64_t j = 0; j < columns; j++) to[i * columns + j] = row[j * s3];
-            }
-        });
+        cpu::parallel_for(count, std::max<std::int64_t>(1, cpu::kGrain / columns),
+                          [&](std::int64_t begin, std::int64_t end) {
+                              for (std::int64_t i = begin; i < end; i++) {
+                                  const T* row = from + i / rows / inners * s0 + i / rows % inners * s1 + i % rows * s2;
+                                  if (s3 == 1)
+                                      std::memcpy(to + i * columns, row, static_cast<std::size_t>(columns) * sizeof(T));
+                                  else
+                                      for (std::int64_t j = 0; j < columns; j++) to[i * columns + j] = row[j * s3];
+                              }
+                          });
         strides[0] = strides[0] == 0 ? 0 : inners * rows * columns;
         strides[1] = strides[1] == 0 ? 0 : rows * columns;
         strides[2] = columns;
@@ -35,7 +37,7 @@ public:
         return to;
     }
 
-private:
+  private:
     std::vector<std::byte> data_;
 };
 
@@ -55,7 +57,8 @@ bool with_onednn(const GemmArgs& args, DType dtype) {
     std::vector<T> bias;
     const void* bias_data = reinterpret_cast<const void*>(args.bias);
     if (p.bias && args.bias_stride != 1) {
-        for (std::int64_t j = 0; j < p.n; j++) bias.push_back(reinterpret_cast<const T*>(args.bias)[j * args.bias_stride]);
+        for (std::int64_t j = 0; j < p.n; j++)
+            bias.push_back(reinterpret_cast<const T*>(args.bias)[j * args.bias_stride]);
         bias_data = bias.data();
     }
     void* c = reinterpret_cast<void*>(args.c);
@@ -86,7 +89,8 @@ void integer_product(const GemmArgs& args) {
             const std::int64_t outer = row / args.m / args.batch_inner, inner = row / args.m % args.batch_inner;
             const U* ar = a + outer * args.a_outer + inner * args.a_inner + row % args.m * args.a_row;
             const U* bb = b + outer * args.b_outer + inner * args.b_inner;
-            for (std::int64_t j = 0; j < n; j++) sums[static_cast<std::size_t>(j)] = bias ? Sum{bias[j * args.bias_stride]} : Sum{0};
+            for (std::int64_t j = 0; j < n; j++)
+                sums[static_cast<std::size_t>(j)] = bias ? Sum{bias[j * args.bias_stride]} : Sum{0};
             for (std::int64_t k = 0; k < args.k; k++) {
                 const Sum x = ar[k * args.a_col];
                 const U* br = bb + k * args.b_row;
@@ -101,11 +105,16 @@ void integer_product(const GemmArgs& args) {
 
 void gemm_integer_cpu(const GemmArgs& args, DType dtype) {
     switch (dtype) {
-        case DType::u8: return integer_product<std::uint8_t>(args);
-        case DType::i8: return integer_product<std::int8_t>(args);
-        case DType::i16: return integer_product<std::int16_t>(args);
-        case DType::i32: return integer_product<std::int32_t>(args);
-        default: return integer_product<std::int64_t>(args);
+        case DType::u8:
+            return integer_product<std::uint8_t>(args);
+        case DType::i8:
+            return integer_product<std::int8_t>(args);
+        case DType::i16:
+            return integer_product<std::int16_t>(args);
+        case DType::i32:
+            return integer_product<std::int32_t>(args);
+        default:
+            return integer_product<std::int64_t>(args);
     }
 }
 

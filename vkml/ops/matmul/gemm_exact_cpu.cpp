@@ -23,9 +23,10 @@ namespace vkml {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// sums (rows x kExactColumns) = a (rows x kExactBlock) b (depth x kExactColumns): one chain per output, product and sum each rounded.
-HWY_ATTR void block_sums(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, float* HWY_RESTRICT sums, std::int64_t rows,
-                         std::int64_t depth) {
+/// sums (rows x kExactColumns) = a (rows x kExactBlock) b (depth x kExactColumns): one chain per output, product and
+/// sum each rounded.
+HWY_ATTR void block_sums(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, float* HWY_RESTRICT sums,
+                         std::int64_t rows, std::int64_t depth) {
     const hn::ScalableTag<float> d;
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
     for (std::int64_t m = 0; m < rows; m += 4) {
@@ -65,8 +66,11 @@ float widen(DType dtype, Address base, std::int64_t index) {
 }
 
 void narrow(DType dtype, Address base, std::int64_t index, float value) {
-    if (dtype == DType::f32) reinterpret_cast<float*>(base)[index] = value;
-    else reinterpret_cast<std::uint16_t*>(base)[index] = dtype == DType::f16 ? f16_from_float(value) : bf16_from_float(value);
+    if (dtype == DType::f32)
+        reinterpret_cast<float*>(base)[index] = value;
+    else
+        reinterpret_cast<std::uint16_t*>(base)[index] =
+            dtype == DType::f16 ? f16_from_float(value) : bf16_from_float(value);
 }
 
 struct ExactTile {
@@ -81,7 +85,8 @@ void add_into(float* sums, const float* left) {
     for (std::int64_t i = 0; i < kExactTile; i++) sums[i] = left[i] + sums[i];
 }
 
-/// Leaves the tile's sums in t.sums. The carry stack adds block sums in adjacent pairs; at the end an odd one moves up unchanged.
+/// Leaves the tile's sums in t.sums. The carry stack adds block sums in adjacent pairs; at the end an odd one moves up
+/// unchanged.
 void exact_tile(const GemmArgs& args, DType dtype, ExactTile& t) {
     const auto run = HWY_DYNAMIC_DISPATCH(block_sums);
     std::uint64_t blocks = 0;
@@ -89,10 +94,12 @@ void exact_tile(const GemmArgs& args, DType dtype, ExactTile& t) {
         const std::int64_t depth = std::min<std::int64_t>(kExactBlock, args.k - k);
         for (std::int64_t i = 0; i < t.rows; i++)
             for (std::int64_t j = 0; j < depth; j++)
-                t.panel_a[static_cast<std::size_t>(i * kExactBlock + j)] = widen(dtype, args.a, t.a + i * args.a_row + (k + j) * args.a_col);
+                t.panel_a[static_cast<std::size_t>(i * kExactBlock + j)] =
+                    widen(dtype, args.a, t.a + i * args.a_row + (k + j) * args.a_col);
         for (std::int64_t i = 0; i < depth; i++)
             for (std::int64_t j = 0; j < t.columns; j++)
-                t.panel_b[static_cast<std::size_t>(i * kExactColumns + j)] = widen(dtype, args.b, t.b + (k + i) * args.b_row + j * args.b_col);
+                t.panel_b[static_cast<std::size_t>(i * kExactColumns + j)] =
+                    widen(dtype, args.b, t.b + (k + i) * args.b_row + j * args.b_col);
         run(t.panel_a.data(), t.panel_b.data(), t.sums.data(), t.rows, depth);
         std::int64_t level = 0;
         for (; (blocks >> level) & 1; level++) add_into(t.sums.data(), t.stack.data() + level * kExactTile);
@@ -103,8 +110,10 @@ void exact_tile(const GemmArgs& args, DType dtype, ExactTile& t) {
     for (std::int64_t level = 0; level < kExactLevels; level++) {
         if (!((blocks >> level) & 1)) continue;
         const float* left = t.stack.data() + level * kExactTile;
-        if (first) std::copy(left, left + kExactTile, t.sums.begin());
-        else add_into(t.sums.data(), left);
+        if (first)
+            std::copy(left, left + kExactTile, t.sums.begin());
+        else
+            add_into(t.sums.data(), left);
         first = false;
     }
 }
@@ -115,25 +124,27 @@ void gemm_exact_cpu(const GemmArgs& args, DType dtype) {
     const std::int64_t m = args.m, n = args.n;
     const std::int64_t down = (m + kExactRows - 1) / kExactRows, across = (n + kExactColumns - 1) / kExactColumns;
     const std::int64_t work = std::min(m, kExactRows) * std::min(n, kExactColumns) * std::max<std::int64_t>(1, args.k);
-    cpu::parallel_for(args.batch * down * across, std::max<std::int64_t>(1, cpu::kGrain / work), [&](std::int64_t begin, std::int64_t end) {
-        ExactTile t{};
-        for (std::int64_t task = begin; task < end; task++) {
-            const std::int64_t batch = task / (down * across), row = task / across % down * kExactRows;
-            const std::int64_t column = task % across * kExactColumns;
-            const std::int64_t outer = batch / args.batch_inner, inner = batch % args.batch_inner;
-            t.a = outer * args.a_outer + inner * args.a_inner + row * args.a_row;
-            t.b = outer * args.b_outer + inner * args.b_inner + column * args.b_col;
-            t.rows = std::min(kExactRows, m - row);
-            t.columns = std::min(kExactColumns, n - column);
-            exact_tile(args, dtype, t);
-            for (std::int64_t i = 0; i < t.rows; i++)
-                for (std::int64_t j = 0; j < t.columns; j++) {
-                    float sum = t.sums[static_cast<std::size_t>(i * kExactColumns + j)];
-                    if (args.bias) sum += widen(dtype, args.bias, (column + j) * args.bias_stride);
-                    narrow(dtype, args.c, (batch * m + row + i) * n + column + j, sum);
-                }
-        }
-    });
+    cpu::parallel_for(args.batch * down * across, std::max<std::int64_t>(1, cpu::kGrain / work),
+                      [&](std::int64_t begin, std::int64_t end) {
+                          ExactTile t{};
+                          for (std::int64_t task = begin; task < end; task++) {
+                              const std::int64_t batch = task / (down * across),
+                                                 row = task / across % down * kExactRows;
+                              const std::int64_t column = task % across * kExactColumns;
+                              const std::int64_t outer = batch / args.batch_inner, inner = batch % args.batch_inner;
+                              t.a = outer * args.a_outer + inner * args.a_inner + row * args.a_row;
+                              t.b = outer * args.b_outer + inner * args.b_inner + column * args.b_col;
+                              t.rows = std::min(kExactRows, m - row);
+                              t.columns = std::min(kExactColumns, n - column);
+                              exact_tile(args, dtype, t);
+                              for (std::int64_t i = 0; i < t.rows; i++)
+                                  for (std::int64_t j = 0; j < t.columns; j++) {
+                                      float sum = t.sums[static_cast<std::size_t>(i * kExactColumns + j)];
+                                      if (args.bias) sum += widen(dtype, args.bias, (column + j) * args.bias_stride);
+                                      narrow(dtype, args.c, (batch * m + row + i) * n + column + j, sum);
+                                  }
+                          }
+                      });
 }
 
 }  // namespace vkml

@@ -14,10 +14,11 @@ void check_operands(const Tensor& a, const Tensor& b) {
     check<DTypeError>(a.dtype() == b.dtype(), "matmul: expected one dtype, got ", a.dtype(), " and ", b.dtype());
     check<DTypeError>(a.dtype() != DType::boolean, "matmul: expected a number type, got ", a.dtype());
     common_device("matmul", {&a, &b});
-    check(a.size(-1) == b.size(b.ndim() == 1 ? 0 : -2), "matmul: expected inner sizes to agree, got ", a.shape(), " and ", b.shape());
+    check(a.size(-1) == b.size(b.ndim() == 1 ? 0 : -2), "matmul: expected inner sizes to agree, got ", a.shape(),
+          " and ", b.shape());
     for (int i = 3; i <= std::min(a.ndim(), b.ndim()); i++)
-        check(a.size(-i) == b.size(-i) || a.size(-i) == 1 || b.size(-i) == 1, "matmul: expected batch axes that broadcast, got ",
-              a.shape(), " and ", b.shape());
+        check(a.size(-i) == b.size(-i) || a.size(-i) == 1 || b.size(-i) == 1,
+              "matmul: expected batch axes that broadcast, got ", a.shape(), " and ", b.shape());
 }
 
 /// A vector as the matrix it stands for.
@@ -34,7 +35,8 @@ Grads gradients(const Backward& b) {
     Grads grads(2);
     if (b.needs(0)) grads[0] = reshape(sum_to(matmul(g, flipped(columns)), rows.shape()), left.shape());
     if (!b.needs(1)) return grads;
-    if (columns.ndim() == 2 && rows.ndim() > 2 && g.numel() > 0 && rows.numel() > 0)  // one matrix for a whole batch: one long sum over all rows
+    if (columns.ndim() == 2 && rows.ndim() > 2 && g.numel() > 0 &&
+        rows.numel() > 0)  // one matrix for a whole batch: one long sum over all rows
         grads[1] = matmul(flipped(reshape(rows, {-1, rows.size(-1)})), reshape(g, {-1, g.size(-1)}));
     else
         grads[1] = sum_to(matmul(flipped(rows), g), columns.shape());

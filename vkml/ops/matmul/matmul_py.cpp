@@ -6,7 +6,8 @@
 VKML_PYTHON(matmul) {
     using namespace vkml;
     using namespace vkml::python;
-    m.def("matmul", &matmul, "input"_a, "other"_a, ReleaseGil(), "Matrix product; leading axes are batch axes and broadcast.");
+    m.def("matmul", &matmul, "input"_a, "other"_a, ReleaseGil(),
+          "Matrix product; leading axes are batch axes and broadcast.");
     m.def("mm", &matmul, "input"_a, "other"_a, ReleaseGil(), "Matrix product.");
     m.def("mv", &matmul, "input"_a, "vec"_a, ReleaseGil(), "Matrix times vector.");
     tensor.def("matmul", &matmul, "other"_a, ReleaseGil());
@@ -14,10 +15,12 @@ VKML_PYTHON(matmul) {
     tensor.def("mv", &matmul, "vec"_a, ReleaseGil());
     tensor.def("__matmul__", &matmul, nb::is_operator(), ReleaseGil());
     m.def("get_float32_matmul_precision", [] { return std::string(float32_matmul_precision_name()); });
-    m.def("set_float32_matmul_precision", [](const std::string& word) { set_float32_matmul_precision(word); }, "precision"_a,
-          "Sets how products are summed: exact, highest, high or medium.");
-    m.def("_force_gemm", [](const std::string& name) { force_gemm(name); }, "name"_a = "",
-          "For tests: the GPU pipeline of every product from now on; empty for the usual choice.");
+    m.def(
+        "set_float32_matmul_precision", [](const std::string& word) { set_float32_matmul_precision(word); },
+        "precision"_a, "Sets how products are summed: exact, highest, high or medium.");
+    m.def(
+        "_force_gemm", [](const std::string& name) { force_gemm(name); }, "name"_a = "",
+        "For tests: the GPU pipeline of every product from now on; empty for the usual choice.");
     m.def("_gemm_names", [] {
         std::vector<std::string> names;
         for (const std::string_view name : gemm_names()) names.emplace_back(name);

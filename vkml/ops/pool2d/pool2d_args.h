@@ -2,8 +2,8 @@
 
 namespace vkml {
 
-/// Images (planes of h x w) and pooled images (planes of out_h x out_w). Forward reads `from` by strides (n, channel, h, w) and writes
-/// packed; backward reads packed gradients and writes packed ones.
+/// Images (planes of h x w) and pooled images (planes of out_h x out_w). Forward reads `from` by strides (n, channel,
+/// h, w) and writes packed; backward reads packed gradients and writes packed ones.
 struct Pool2dArgs {
     VKML_PTR(T.Storage) from;
     VKML_PTR(T.Storage) to;

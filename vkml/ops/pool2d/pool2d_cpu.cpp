@@ -57,7 +57,8 @@ template <class T>
 void max_pool(const Pool2dArgs& a) {
     using V = typename T::Value;
     for_planes(a, [&](std::int64_t plane) {
-        const T* image = reinterpret_cast<const T*>(a.from) + plane / a.channels * a.strides[0] + plane % a.channels * a.strides[1];
+        const T* image =
+            reinterpret_cast<const T*>(a.from) + plane / a.channels * a.strides[0] + plane % a.channels * a.strides[1];
         std::int64_t at = plane * a.out_h * a.out_w;
         for (std::int64_t y = 0; y < a.out_h; y++)
             for (std::int64_t x = 0; x < a.out_w; x++, at++) {
@@ -82,7 +83,8 @@ void max_pool(const Pool2dArgs& a) {
 struct Extent {
     std::int64_t start, end, padded;
 };
-Extent extent_of(std::int64_t position, std::int64_t stride, std::int64_t padding, std::int64_t kernel, std::int64_t extent) {
+Extent extent_of(std::int64_t position, std::int64_t stride, std::int64_t padding, std::int64_t kernel,
+                 std::int64_t extent) {
     const std::int64_t start = position * stride - padding, end = std::min(start + kernel, extent + padding);
     return {std::max<std::int64_t>(start, 0), std::min(end, extent), end - start};
 }
@@ -98,7 +100,8 @@ template <class T>
 void avg_pool(const Pool2dArgs& a) {
     using V = typename T::Value;
     for_planes(a, [&](std::int64_t plane) {
-        const T* image = reinterpret_cast<const T*>(a.from) + plane / a.channels * a.strides[0] + plane % a.channels * a.strides[1];
+        const T* image =
+            reinterpret_cast<const T*>(a.from) + plane / a.channels * a.strides[0] + plane % a.channels * a.strides[1];
         T* to = reinterpret_cast<T*>(a.to) + plane * a.out_h * a.out_w;
         for (std::int64_t y = 0; y < a.out_h; y++)
             for (std::int64_t x = 0; x < a.out_w; x++, to++) {
@@ -107,7 +110,8 @@ void avg_pool(const Pool2dArgs& a) {
                 V sum = 0;
                 for (std::int64_t h = rows.start; h < rows.end; h++) {
                     V row = 0;
-                    for (std::int64_t w = columns.start; w < columns.end; w++) row += T::load(image[h * a.strides[2] + w * a.strides[3]]);
+                    for (std::int64_t w = columns.start; w < columns.end; w++)
+                        row += T::load(image[h * a.strides[2] + w * a.strides[3]]);
                     sum += row;
                 }
                 *to = T::store(sum / divisor_of<V>(a, rows, columns));
@@ -133,7 +137,8 @@ template <class T>
 void max_pool_backward(const Pool2dArgs& a) {
     using V = typename T::Value;
     spread<T>(a, [&](V* sums, std::int64_t plane, std::int64_t y, std::int64_t x, V g) {
-        const std::int64_t found = reinterpret_cast<const std::int64_t*>(a.indices)[(plane * a.out_h + y) * a.out_w + x];
+        const std::int64_t found =
+            reinterpret_cast<const std::int64_t*>(a.indices)[(plane * a.out_h + y) * a.out_w + x];
         if (found >= 0) sums[found] += g;
     });
 }
@@ -153,10 +158,14 @@ void avg_pool_backward(const Pool2dArgs& a) {
 template <class F>
 void for_float(DType dtype, const F& f) {
     switch (dtype) {
-        case DType::f64: return f(Plain<double>{});
-        case DType::f16: return f(Half{});
-        case DType::bf16: return f(Bfloat{});
-        default: return f(Plain<float>{});
+        case DType::f64:
+            return f(Plain<double>{});
+        case DType::f16:
+            return f(Half{});
+        case DType::bf16:
+            return f(Bfloat{});
+        default:
+            return f(Plain<float>{});
     }
 }
 
@@ -165,12 +174,18 @@ void for_float(DType dtype, const F& f) {
 void max_pool2d_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const Pool2dArgs*>(raw);
     switch (dtype) {
-        case DType::i64: return max_pool<Plain<std::int64_t>>(args);
-        case DType::i32: return max_pool<Plain<std::int32_t>>(args);
-        case DType::i16: return max_pool<Plain<std::int16_t>>(args);
-        case DType::i8: return max_pool<Plain<std::int8_t>>(args);
-        case DType::u8: return max_pool<Plain<std::uint8_t>>(args);
-        default: return for_float(dtype, [&](auto t) { max_pool<decltype(t)>(args); });
+        case DType::i64:
+            return max_pool<Plain<std::int64_t>>(args);
+        case DType::i32:
+            return max_pool<Plain<std::int32_t>>(args);
+        case DType::i16:
+            return max_pool<Plain<std::int16_t>>(args);
+        case DType::i8:
+            return max_pool<Plain<std::int8_t>>(args);
+        case DType::u8:
+            return max_pool<Plain<std::uint8_t>>(args);
+        default:
+            return for_float(dtype, [&](auto t) { max_pool<decltype(t)>(args); });
     }
 }
 

@@ -14,8 +14,10 @@ void avg_pool2d_backward_cpu(const void* args, DType dtype, const Spec& spec, Gr
 
 inline constexpr Kernel max_pool2d_kernel{"max_pool2d", spv::max_pool2d, max_pool2d_cpu};
 inline constexpr Kernel avg_pool2d_kernel{"avg_pool2d", spv::avg_pool2d, avg_pool2d_cpu};
-inline constexpr Kernel max_pool2d_backward_kernel{"max_pool2d_backward", spv::max_pool2d_backward, max_pool2d_backward_cpu};
-inline constexpr Kernel avg_pool2d_backward_kernel{"avg_pool2d_backward", spv::avg_pool2d_backward, avg_pool2d_backward_cpu};
+inline constexpr Kernel max_pool2d_backward_kernel{"max_pool2d_backward", spv::max_pool2d_backward,
+                                                   max_pool2d_backward_cpu};
+inline constexpr Kernel avg_pool2d_backward_kernel{"avg_pool2d_backward", spv::avg_pool2d_backward,
+                                                   avg_pool2d_backward_cpu};
 
 static_assert(sizeof(Pool2dArgs) <= kMaxPushConstants);
 

@@ -34,7 +34,9 @@ void launch_pick(const Pick& pick) {
         while (out.shape()[axis] == 1) axis++;
         const std::int64_t extent = out.shape()[axis];
         const auto cut = [&](std::int64_t from, std::int64_t to) {
-            const auto piece = [&](const Tensor& t) { return t.defined() ? t.view(slice(t.layout(), axis, from, to, 1)) : Tensor(); };
+            const auto piece = [&](const Tensor& t) {
+                return t.defined() ? t.view(slice(t.layout(), axis, from, to, 1)) : Tensor();
+            };
             launch_pick({piece(pick.cond), piece(pick.a), piece(pick.b), piece(out), pick.a_bits, pick.b_bits});
         };
         cut(0, extent / 2);
@@ -60,7 +62,9 @@ void launch_pick(const Pick& pick) {
         bool fits = loop.shape.size() <= kAxes;
         for (const Strides& one : loop.strides)
             for (std::int64_t s : one) fits &= s == static_cast<std::int32_t>(s);
-        if (!fits) return launch_pick({contiguous(pick.cond), packed(pick.a) ? pick.a : clone(pick.a), packed(pick.b) ? pick.b : clone(pick.b), out, pick.a_bits, pick.b_bits});
+        if (!fits)
+            return launch_pick({contiguous(pick.cond), packed(pick.a) ? pick.a : clone(pick.a),
+                                packed(pick.b) ? pick.b : clone(pick.b), out, pick.a_bits, pick.b_bits});
         rank = static_cast<std::uint32_t>(loop.shape.size());
         for (int i = 0; i < loop.shape.size(); i++) {
             args.sizes[i] = static_cast<std::uint32_t>(loop.shape[i]);
@@ -70,13 +74,14 @@ void launch_pick(const Pick& pick) {
         }
     }
     const Spec spec{kThreads, rank, pick.a.defined() ? 1u : 0u, pick.b.defined() ? 1u : 0u};
-    stream_of(out).launch(select_kernel, storage_dtype(itemsize(out.dtype())), spec, linear_grid(ceil_div(args.count, kThreads)), args,
-                          {pick.cond, pick.a, pick.b}, {out});
+    stream_of(out).launch(select_kernel, storage_dtype(itemsize(out.dtype())), spec,
+                          linear_grid(ceil_div(args.count, kThreads)), args, {pick.cond, pick.a, pick.b}, {out});
 }
 
 /// cond ? x : y in `dtype`, recorded. `op` names it in errors.
 Tensor select(std::string_view op, const Tensor& cond, const Arg& x, const Arg& y, DType dtype) {
-    check<DTypeError>(cond.dtype() == DType::boolean, op, ": ", op == "where" ? "cond" : "mask", ": expected bool, got ", cond.dtype());
+    check<DTypeError>(cond.dtype() == DType::boolean, op, ": ", op == "where" ? "cond" : "mask",
+                      ": expected bool, got ", cond.dtype());
     const Device device = common_device(op, {&cond, &x.tensor(), &y.tensor()});
     Shape shape = cond.shape();
     for (const Arg* arg : {&x, &y})
@@ -84,7 +89,8 @@ Tensor select(std::string_view op, const Tensor& cond, const Arg& x, const Arg& 
     const auto of_dtype = [dtype](const Arg& arg) { return arg.is_tensor() ? cast(arg.tensor(), dtype) : Tensor(); };
     const auto view = [&shape](const Tensor& t) { return t.defined() ? t.view(expand(t.layout(), shape)) : Tensor(); };
     const Tensor a = of_dtype(x), b = of_dtype(y), out = empty(shape, dtype, device);
-    launch_pick({view(cond), view(a), view(b), out, x.is_tensor() ? 0 : x.number().bits(dtype), y.is_tensor() ? 0 : y.number().bits(dtype)});
+    launch_pick({view(cond), view(a), view(b), out, x.is_tensor() ? 0 : x.number().bits(dtype),
+                 y.is_tensor() ? 0 : y.number().bits(dtype)});
     if (!is_floating(dtype)) return out;
     const Shape a_shape = a.defined() ? a.shape() : Shape(), b_shape = b.defined() ? b.shape() : Shape();
     return record(op, out, {a, b, cond}, keep_inputs(2), [a_shape, b_shape](const Backward& back) -> Grads {
@@ -98,10 +104,11 @@ Tensor select(std::string_view op, const Tensor& cond, const Arg& x, const Arg& 
 
 /// A number as x's dtype would hold it: 1.5 into integers is 1.
 Tensor fill_masked(std::string_view op, const Tensor& x, const Tensor& mask, const Arg& value) {
-    check(!value.is_tensor() || value.tensor().ndim() == 0, op, ": value: expected a number or a tensor of rank 0, got shape ",
+    check(!value.is_tensor() || value.tensor().ndim() == 0, op,
+          ": value: expected a number or a tensor of rank 0, got shape ",
           value.is_tensor() ? value.tensor().shape() : Shape());
-    check(broadcast_shapes(op, x.shape(), mask.shape()) == x.shape(), op, ": mask: expected a shape that broadcasts to ", x.shape(),
-          ", got ", mask.shape());
+    check(broadcast_shapes(op, x.shape(), mask.shape()) == x.shape(), op,
+          ": mask: expected a shape that broadcasts to ", x.shape(), ", got ", mask.shape());
     return select(op, mask, value, x, x.dtype());
 }
 
@@ -114,7 +121,8 @@ Tensor promoted(const Tensor& x, const Arg& bound) { return cast(x, promoted_dty
 
 Tensor where(const Tensor& cond, const Arg& x, const Arg& y) {
     DType dtype;
-    if (x.is_tensor() || y.is_tensor()) dtype = promoted_dtype("where", x, y);
+    if (x.is_tensor() || y.is_tensor())
+        dtype = promoted_dtype("where", x, y);
     else {
         const DType a = x.number().natural_dtype(), b = y.number().natural_dtype();
         dtype = kind(a) >= kind(b) ? a : b;
@@ -122,7 +130,9 @@ Tensor where(const Tensor& cond, const Arg& x, const Arg& y) {
     return select("where", cond, x, y, dtype);
 }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, const Arg& value) { return fill_masked("masked_fill", x, mask, value); }
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Arg& value) {
+    return fill_masked("masked_fill", x, mask, value);
+}
 
 Tensor clamp_min(const Tensor& x, const Arg& min) {
     if (min.is_tensor()) return maximum(x, min);
@@ -152,7 +162,8 @@ const Tensor& clamp_max_(const Tensor& target, const Arg& max) {
     return replace_in_place("clamp_max_", target, [&](const Tensor& before) { return clamp_max(before, max); });
 }
 const Tensor& masked_fill_(const Tensor& target, const Tensor& mask, const Arg& value) {
-    return replace_in_place("masked_fill_", target, [&](const Tensor& before) { return fill_masked("masked_fill_", before, mask, value); });
+    return replace_in_place("masked_fill_", target,
+                            [&](const Tensor& before) { return fill_masked("masked_fill_", before, mask, value); });
 }
 
 }  // namespace vkml

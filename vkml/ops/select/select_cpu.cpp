@@ -35,25 +35,27 @@ void select_elements(const SelectArgs& args, int rank, bool has_a, bool has_b) {
     T* out = reinterpret_cast<T*>(args.out);
     if (rank == 0) {
         cpu::parallel_for(args.count, cpu::kGrain, [&](std::int64_t begin, std::int64_t end) {
-            pick_run<T>({cond + begin, 1}, {has_a ? a + begin : a, has_a}, {has_b ? b + begin : b, has_b}, out + begin, end - begin);
+            pick_run<T>({cond + begin, 1}, {has_a ? a + begin : a, has_a}, {has_b ? b + begin : b, has_b}, out + begin,
+                        end - begin);
         });
         return;
     }
     const std::int64_t width = args.sizes[rank - 1];
-    cpu::parallel_for(args.count / width, std::max<std::int64_t>(1, cpu::kGrain / width), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; row++) {
-            std::int64_t left = row, c_at = 0, a_at = 0, b_at = 0;
-            for (int axis = rank - 2; axis >= 0; axis--) {
-                const std::int64_t index = left % args.sizes[axis];
-                left /= args.sizes[axis];
-                c_at += index * args.cond_strides[axis];
-                a_at += index * args.a_strides[axis];
-                b_at += index * args.b_strides[axis];
+    cpu::parallel_for(
+        args.count / width, std::max<std::int64_t>(1, cpu::kGrain / width), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t row = begin; row < end; row++) {
+                std::int64_t left = row, c_at = 0, a_at = 0, b_at = 0;
+                for (int axis = rank - 2; axis >= 0; axis--) {
+                    const std::int64_t index = left % args.sizes[axis];
+                    left /= args.sizes[axis];
+                    c_at += index * args.cond_strides[axis];
+                    a_at += index * args.a_strides[axis];
+                    b_at += index * args.b_strides[axis];
+                }
+                pick_run<T>({cond + c_at, args.cond_strides[rank - 1]}, {a + a_at, args.a_strides[rank - 1]},
+                            {b + b_at, args.b_strides[rank - 1]}, out + row * width, width);
             }
-            pick_run<T>({cond + c_at, args.cond_strides[rank - 1]}, {a + a_at, args.a_strides[rank - 1]},
-                        {b + b_at, args.b_strides[rank - 1]}, out + row * width, width);
-        }
-    });
+        });
 }
 
 }  // namespace
@@ -63,10 +65,14 @@ void select_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const int rank = static_cast<int>(spec[1]);
     const bool a = spec[2] != 0, b = spec[3] != 0;
     switch (itemsize(dtype)) {
-        case 1: return select_elements<std::uint8_t>(args, rank, a, b);
-        case 2: return select_elements<std::uint16_t>(args, rank, a, b);
-        case 4: return select_elements<std::uint32_t>(args, rank, a, b);
-        default: return select_elements<std::uint64_t>(args, rank, a, b);
+        case 1:
+            return select_elements<std::uint8_t>(args, rank, a, b);
+        case 2:
+            return select_elements<std::uint16_t>(args, rank, a, b);
+        case 4:
+            return select_elements<std::uint32_t>(args, rank, a, b);
+        default:
+            return select_elements<std::uint64_t>(args, rank, a, b);
     }
 }
 

@@ -10,7 +10,9 @@ Arg arg(const Operand& o) { return o.is_tensor() ? Arg(o.tensor) : Arg(o.scalar)
 std::optional<Arg> bound(const Bound& b) { return b ? std::optional<Arg>(arg(*b)) : std::nullopt; }
 
 Tensor clamp_both(const Tensor& x, const Bound& min, const Bound& max) { return clamp(x, bound(min), bound(max)); }
-Tensor fill_where(const Tensor& x, const Tensor& mask, const Operand& value) { return masked_fill(x, mask, arg(value)); }
+Tensor fill_where(const Tensor& x, const Tensor& mask, const Operand& value) {
+    return masked_fill(x, mask, arg(value));
+}
 Tensor at_least(const Tensor& x, const Operand& min) { return clamp_min(x, arg(min)); }
 Tensor at_most(const Tensor& x, const Operand& max) { return clamp_max(x, arg(max)); }
 
@@ -20,24 +22,32 @@ Tensor at_most(const Tensor& x, const Operand& max) { return clamp_max(x, arg(ma
 VKML_PYTHON(select) {
     using namespace vkml;
     using namespace vkml::python;
-    m.def("where", [](const Tensor& cond, const Operand& x, const Operand& y) { return where(cond, arg(x), arg(y)); }, "cond"_a, "x"_a,
-          "y"_a, ReleaseGil());
+    m.def(
+        "where", [](const Tensor& cond, const Operand& x, const Operand& y) { return where(cond, arg(x), arg(y)); },
+        "cond"_a, "x"_a, "y"_a, ReleaseGil());
     m.def("masked_fill", &fill_where, "input"_a, "mask"_a, "value"_a, ReleaseGil());
     m.def("clamp", &clamp_both, "input"_a, "min"_a = nb::none(), "max"_a = nb::none(), ReleaseGil());
     m.def("clamp_min", &at_least, "input"_a, "min"_a, ReleaseGil());
     m.def("clamp_max", &at_most, "input"_a, "max"_a, ReleaseGil());
-    tensor.def("where", [](const Tensor& x, const Tensor& cond, const Operand& y) { return where(cond, x, arg(y)); }, "condition"_a,
-               "other"_a, ReleaseGil());
+    tensor.def(
+        "where", [](const Tensor& x, const Tensor& cond, const Operand& y) { return where(cond, x, arg(y)); },
+        "condition"_a, "other"_a, ReleaseGil());
     tensor.def("masked_fill", &fill_where, "mask"_a, "value"_a, ReleaseGil());
     tensor.def("clamp", &clamp_both, "min"_a = nb::none(), "max"_a = nb::none(), ReleaseGil());
     tensor.def("clamp_min", &at_least, "min"_a, ReleaseGil());
     tensor.def("clamp_max", &at_most, "max"_a, ReleaseGil());
-    tensor.def("clamp_", [](nb::object self, const Bound& min, const Bound& max) {
-        clamp_(nb::cast<const Tensor&>(self), bound(min), bound(max));
-        return self;
-    }, "min"_a = nb::none(), "max"_a = nb::none());
-    tensor.def("masked_fill_", [](nb::object self, const Tensor& mask, const Operand& value) {
-        masked_fill_(nb::cast<const Tensor&>(self), mask, arg(value));
-        return self;
-    }, "mask"_a, "value"_a);
+    tensor.def(
+        "clamp_",
+        [](nb::object self, const Bound& min, const Bound& max) {
+            clamp_(nb::cast<const Tensor&>(self), bound(min), bound(max));
+            return self;
+        },
+        "min"_a = nb::none(), "max"_a = nb::none());
+    tensor.def(
+        "masked_fill_",
+        [](nb::object self, const Tensor& mask, const Operand& value) {
+            masked_fill_(nb::cast<const Tensor&>(self), mask, arg(value));
+            return self;
+        },
+        "mask"_a, "value"_a);
 }

@@ -24,7 +24,8 @@ void from_f16(const std::uint16_t* in, float* out, std::int64_t n) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(Wide()));
     for (; i + lanes <= n; i += lanes)
-        hn::StoreU(hn::PromoteTo(Wide(), hn::LoadU(Half(), reinterpret_cast<const hwy::float16_t*>(in + i))), Wide(), out + i);
+        hn::StoreU(hn::PromoteTo(Wide(), hn::LoadU(Half(), reinterpret_cast<const hwy::float16_t*>(in + i))), Wide(),
+                   out + i);
 #endif
     for (; i < n; i++) out[i] = float_from_f16(in[i]);
 }

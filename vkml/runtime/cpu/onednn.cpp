@@ -27,8 +27,11 @@ struct Key {
 struct Hash {
     std::size_t operator()(const Key& key) const {
         const MatmulProblem& p = key.problem;
-        std::uint64_t h = static_cast<std::uint64_t>(p.dtype) * 2 + p.bias + static_cast<std::uint64_t>(key.threads) * 64;
-        const auto mix = [&](std::int64_t v) { h = (h ^ static_cast<std::uint64_t>(v)) * 0x9e3779b97f4a7c15u, h ^= h >> 29; };
+        std::uint64_t h =
+            static_cast<std::uint64_t>(p.dtype) * 2 + p.bias + static_cast<std::uint64_t>(key.threads) * 64;
+        const auto mix = [&](std::int64_t v) {
+            h = (h ^ static_cast<std::uint64_t>(v)) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
+        };
         for (const std::int64_t v : {p.m, p.n, p.k, p.outer, p.inner}) mix(v);
         for (const std::int64_t v : p.a_strides) mix(v);
         for (const std::int64_t v : p.b_strides) mix(v);
@@ -44,8 +47,8 @@ struct Product {
     std::unordered_map<int, Memory> arguments;
 };
 
-Memory::desc describe(DType dtype, const std::int64_t (&strides)[4], std::int64_t outer, std::int64_t inner, std::int64_t rows,
-                      std::int64_t columns) {
+Memory::desc describe(DType dtype, const std::int64_t (&strides)[4], std::int64_t outer, std::int64_t inner,
+                      std::int64_t rows, std::int64_t columns) {
     const auto type = dtype == DType::bf16 ? Memory::data_type::bf16 : Memory::data_type::f32;
     Memory::dims dims = {rows, columns}, steps = {strides[2], strides[3]};
     // The stride of an extent of 1 means nothing, but oneDNN looks at it: make it packed.
@@ -61,14 +64,14 @@ Memory::desc describe(DType dtype, const std::int64_t (&strides)[4], std::int64_
 }
 
 #if DNNL_VERSION_MAJOR >= 3
-dnnl::matmul::primitive_desc plan(const Memory::desc& a, const Memory::desc& b, const Memory::desc* bias, const Memory::desc& c,
-                                  const dnnl::primitive_attr& attributes) {
+dnnl::matmul::primitive_desc plan(const Memory::desc& a, const Memory::desc& b, const Memory::desc* bias,
+                                  const Memory::desc& c, const dnnl::primitive_attr& attributes) {
     if (bias) return {engine(), a, b, *bias, c, attributes};
     return {engine(), a, b, c, attributes};
 }
 #else
-dnnl::matmul::primitive_desc plan(const Memory::desc& a, const Memory::desc& b, const Memory::desc* bias, const Memory::desc& c,
-                                  const dnnl::primitive_attr& attributes) {
+dnnl::matmul::primitive_desc plan(const Memory::desc& a, const Memory::desc& b, const Memory::desc* bias,
+                                  const Memory::desc& c, const dnnl::primitive_attr& attributes) {
     if (bias) return {dnnl::matmul::desc(a, b, *bias, c), attributes, engine()};
     return {dnnl::matmul::desc(a, b, c), attributes, engine()};
 }
@@ -95,7 +98,9 @@ std::unique_ptr<Product> make(const MatmulProblem& p) {
     product->a = Memory(a, engine(), nullptr);
     product->b = Memory(b, engine(), nullptr);
     product->c = Memory(c, engine(), nullptr);
-    product->arguments = {{DNNL_ARG_SRC, product->a}, {DNNL_ARG_WEIGHTS, product->b}, {DNNL_ARG_DST, product->c},
+    product->arguments = {{DNNL_ARG_SRC, product->a},
+                          {DNNL_ARG_WEIGHTS, product->b},
+                          {DNNL_ARG_DST, product->c},
                           {DNNL_ARG_SCRATCHPAD, product->scratch}};
     if (p.bias) {
         product->bias = Memory(bias, engine(), nullptr);
@@ -107,7 +112,7 @@ std::unique_ptr<Product> make(const MatmulProblem& p) {
 
 /// oneDNN's team is OpenMP's: sets its size while it lives.
 class Threads {
-public:
+  public:
     explicit Threads(int count) : before_(omp_get_max_threads()), count_(count) {
         if (count != before_) omp_set_num_threads(count);
     }
@@ -118,7 +123,7 @@ public:
     Threads& operator=(const Threads&) = delete;
     int count() const { return count_; }
 
-private:
+  private:
     int before_, count_;
 };
 
@@ -130,8 +135,8 @@ bool onednn_matmul(const MatmulProblem& problem, const void* a, const void* b, v
     thread_local dnnl::stream stream(engine());
     // Waking another thread costs some microseconds. The number of threads does not change the sums.
     constexpr double kWorthThreads = 2e6;
-    const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
-                        static_cast<double>(problem.outer * problem.inner);
+    const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+                        static_cast<double>(problem.k) * static_cast<double>(problem.outer * problem.inner);
     const Threads threads(work < kWorthThreads ? 1 : thread_count());
     const Key key{problem, threads.count()};
     auto found = products.find(key);

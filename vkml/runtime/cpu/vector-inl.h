@@ -51,8 +51,10 @@ struct Vec {
     friend HWY_INLINE M operator<(Vec a, Vec b) { return {hn::Lt(a.v, b.v)}; }
     friend HWY_INLINE M operator>(Vec a, Vec b) { return {hn::Gt(a.v, b.v)}; }
     friend HWY_INLINE M operator<=(Vec a, Vec b) {
-        if constexpr (std::is_floating_point_v<T>) return {hn::Le(a.v, b.v)};
-        else return {hn::Not(hn::Gt(a.v, b.v))};
+        if constexpr (std::is_floating_point_v<T>)
+            return {hn::Le(a.v, b.v)};
+        else
+            return {hn::Not(hn::Gt(a.v, b.v))};
     }
     friend HWY_INLINE M operator>=(Vec a, Vec b) { return b <= a; }
     friend HWY_INLINE Vec operator<<(Vec a, int n) { return Vec(hn::ShiftLeftSame(a.v, n)); }
@@ -85,9 +87,9 @@ using F64 = Vec<double>;
 using I32 = Vec<std::int32_t>;
 using I64 = Vec<std::int64_t>;
 
-#define VKML_VECTOR(V)                                                                                                       \
-    HWY_INLINE V pick(V::M m, V a, V b) { return V(hn::IfThenElse(m.m, a.v, b.v)); }                                         \
-    HWY_INLINE V p_min(V a, V b) { return pick(b < a, b, a); }                                                               \
+#define VKML_VECTOR(V)                                                               \
+    HWY_INLINE V pick(V::M m, V a, V b) { return V(hn::IfThenElse(m.m, a.v, b.v)); } \
+    HWY_INLINE V p_min(V a, V b) { return pick(b < a, b, a); }                       \
     HWY_INLINE V p_max(V a, V b) { return pick(a < b, b, a); }
 VKML_VECTOR(F32)
 VKML_VECTOR(F64)
@@ -101,18 +103,18 @@ HWY_INLINE F32::M asFloatMask(I32::M m) { return {hn::RebindMask(F32::D(), m.m)}
 HWY_INLINE F32::M both(I32::M a, F32::M b) { return both(asFloatMask(a), b); }
 HWY_INLINE F64::M asFloatMask(I64::M m) { return {hn::RebindMask(F64::D(), m.m)}; }
 
-#define VKML_FLOAT(V, I, T)                                                                                                  \
-    HWY_INLINE V p_abs(V a) { return V(hn::Abs(a.v)); }                                                                      \
-    HWY_INLINE V p_sqrt(V a) { return V(hn::Sqrt(a.v)); }                                                                    \
-    HWY_INLINE V p_floor(V a) { return V(hn::Floor(a.v)); }                                                                  \
-    HWY_INLINE V p_ceil(V a) { return V(hn::Ceil(a.v)); }                                                                    \
-    HWY_INLINE V p_trunc(V a) { return V(hn::Trunc(a.v)); }                                                                  \
-    HWY_INLINE V p_round(V a) { return V(hn::Round(a.v)); }                                                                  \
-    HWY_INLINE V p_fma(V a, V b, V c) { return V(hn::MulAdd(a.v, b.v, c.v)); }                                               \
-    HWY_INLINE I asI(V a) { return I(hn::BitCast(I::D(), a.v)); }                                                            \
-    HWY_INLINE V asV(I a) { return V(hn::BitCast(V::D(), a.v)); }                                                            \
-    HWY_INLINE V infinity(V) { return V(hn::Inf(V::D())); }                                                                  \
-    HWY_INLINE V copysign(V magnitude, V from) { return V(hn::CopySign(magnitude.v, from.v)); }                              \
+#define VKML_FLOAT(V, I, T)                                                                     \
+    HWY_INLINE V p_abs(V a) { return V(hn::Abs(a.v)); }                                         \
+    HWY_INLINE V p_sqrt(V a) { return V(hn::Sqrt(a.v)); }                                       \
+    HWY_INLINE V p_floor(V a) { return V(hn::Floor(a.v)); }                                     \
+    HWY_INLINE V p_ceil(V a) { return V(hn::Ceil(a.v)); }                                       \
+    HWY_INLINE V p_trunc(V a) { return V(hn::Trunc(a.v)); }                                     \
+    HWY_INLINE V p_round(V a) { return V(hn::Round(a.v)); }                                     \
+    HWY_INLINE V p_fma(V a, V b, V c) { return V(hn::MulAdd(a.v, b.v, c.v)); }                  \
+    HWY_INLINE I asI(V a) { return I(hn::BitCast(I::D(), a.v)); }                               \
+    HWY_INLINE V asV(I a) { return V(hn::BitCast(V::D(), a.v)); }                               \
+    HWY_INLINE V infinity(V) { return V(hn::Inf(V::D())); }                                     \
+    HWY_INLINE V copysign(V magnitude, V from) { return V(hn::CopySign(magnitude.v, from.v)); } \
     HWY_INLINE V::M isnan(V a) { return {hn::IsNaN(a.v)}; }
 VKML_FLOAT(F32, I32, float)
 VKML_FLOAT(F64, I64, double)
@@ -198,8 +200,10 @@ HWY_INLINE double normal_cdf(double x) {
 #define V F64
 #define M Mask<double>
 #define C(x) V(x)
-#define VKML_LANES(name, expression) \
-    HWY_INLINE V name(V a) { return lanes(a, [](double x) { return expression; }); }
+#define VKML_LANES(name, expression)                          \
+    HWY_INLINE V name(V a) {                                  \
+        return lanes(a, [](double x) { return expression; }); \
+    }
 VKML_LANES(exp, std::exp(x))
 VKML_LANES(exp2, std::exp2(x))
 VKML_LANES(expm1, std::expm1(x))
@@ -221,8 +225,11 @@ HWY_INLINE V normalCdfTimes(V a, V factor) { return normalCdf(a) * factor; }
 HWY_INLINE V pow(V a, V b) {
     return lanes(a, b, [](double x, double y) { return std::pow(x, y); });
 }
-#include "vkml/runtime/slang/math_common.h"
+// In this order: each calls the ones before.
 #include "vkml/runtime/slang/math_float.h"
+
+#include "vkml/runtime/slang/math_common.h"
+
 #include "vkml/runtime/slang/math_activation.h"
 #undef V
 #undef C
@@ -231,12 +238,14 @@ HWY_INLINE V pow(V a, V b) {
 #define V I32
 #define M Mask<std::int32_t>
 #include "vkml/runtime/slang/math_integer.h"
+
 #include "vkml/runtime/slang/math_common.h"
 #undef V
 #undef M
 #define V I64
 #define M Mask<std::int64_t>
 #include "vkml/runtime/slang/math_integer.h"
+
 #include "vkml/runtime/slang/math_common.h"
 #undef V
 #undef M

@@ -1,6 +1,7 @@
 // Functions of f32, one source for Slang and for C++ (Highway): V is a float or a vector of them, M its
-// comparisons, I its integers and IM theirs; MATH opens a function. Only IEEE + - * / fma, sqrt, selects and bit operations, so that every device stays within the same few ulp.
-// Bounds are of the worst argument seen against float64; see tests/ops/test_elementwise.py.
+// comparisons, I its integers and IM theirs; MATH opens a function. Only IEEE + - * / fma, sqrt, selects and bit
+// operations, so that every device stays within the same few ulp. Bounds are of the worst argument seen against
+// float64; see tests/ops/test_elementwise.py.
 
 /// 2^n for n in [-126, 127].
 MATH V pow2(I n) { return asV((n + 127) << 23); }
@@ -9,8 +10,7 @@ MATH V pow2(I n) { return asV((n + 127) << 23); }
 MATH V high(V x) { return asV(asI(x) & I(~0xfff)); }
 
 /// exp(r) - 1 for |r| <= ln2 / 2.
-MATH V expm1Reduced(V r)
-{
+MATH V expm1Reduced(V r) {
     V p = p_fma(r, V(1.9875691500e-4f), V(1.3981999507e-3f));
     p = p_fma(p, r, V(8.3334519073e-3f));
     p = p_fma(p, r, V(4.1665795894e-2f));
@@ -20,22 +20,20 @@ MATH V expm1Reduced(V r)
 }
 
 /// x 2^n for n in [-252, 254], rounding once where the result is subnormal.
-MATH V scale(V x, I n)
-{
+MATH V scale(V x, I n) {
     I half_ = n >> 1;
     return x * pow2(half_) * pow2(n - half_);
 }
 
-/// Splits x into n ln2 + r. The products with n are exact by their few bits, not by fma: a driver may take an fma apart.
-MATH V reduceExp(V x, VKML_OUT(V) n)
-{
+/// Splits x into n ln2 + r. The products with n are exact by their few bits, not by fma: a driver may take an fma
+/// apart.
+MATH V reduceExp(V x, VKML_OUT(V) n) {
     n = p_round(x * 1.44269504f);
     return (x - n * 0.693359375f) + n * 2.12194440e-4f;
 }
 
 /// e^x times a factor of moderate size, rounding once where the result is subnormal.
-MATH V expTimes(V x, V factor)
-{
+MATH V expTimes(V x, V factor) {
     V n;
     V r = reduceExp(p_min(p_max(x, V(-110.0f)), V(89.0f)), n);
     V y = scale((expm1Reduced(r) + 1.0f) * factor, toI(n));
@@ -48,8 +46,7 @@ MATH V expTimes(V x, V factor)
 MATH V exp(V x) { return expTimes(x, V(1.0f)); }
 
 /// 2^x: 2 ulp.
-MATH V exp2(V x)
-{
+MATH V exp2(V x) {
     V c = p_min(p_max(x, V(-150.0f)), V(129.0f));
     V n = p_round(c);
     V y = scale(expm1Reduced((c - n) * 0.693147181f) + 1.0f, toI(n));
@@ -57,8 +54,7 @@ MATH V exp2(V x)
 }
 
 /// e^x - 1, also for small x: 2 ulp.
-MATH V expm1(V x)
-{
+MATH V expm1(V x) {
     V c = p_min(p_max(x, V(-20.0f)), V(89.0f));
     V n;
     V r = reduceExp(c, n);
@@ -69,16 +65,14 @@ MATH V expm1(V x)
 }
 
 /// x = m 2^e with m in [sqrt(1/2), sqrt 2): gives m - 1 and e. x is positive and normal.
-MATH V mantissa(V x, VKML_OUT(V) e)
-{
+MATH V mantissa(V x, VKML_OUT(V) e) {
     I u = asI(x) - 0x3f3504f3;
     e = toV(u >> 23);
     return asV((u & I(0x7fffff)) + 0x3f3504f3) - 1.0f;
 }
 
 /// log(1 + f) - f for f in [sqrt(1/2) - 1, sqrt(2) - 1).
-MATH V logTail(V f)
-{
+MATH V logTail(V f) {
     V p = p_fma(f, V(7.0376836292e-2f), V(-1.1514610310e-1f));
     p = p_fma(p, f, V(1.1676998740e-1f));
     p = p_fma(p, f, V(-1.2420140846e-1f));
@@ -92,16 +86,14 @@ MATH V logTail(V f)
 }
 
 /// What log and log2 give outside the positive normals: -inf at 0, NaN below, x itself at inf and NaN.
-MATH V logEdges(V x, V y)
-{
+MATH V logEdges(V x, V y) {
     y = pick(x == V(0.0f), asV(I(int(0xff800000))), y);
     y = pick(x < V(0.0f), asV(I(0x7fc00000)), y);
     return pick(asI(p_abs(x)) >= I(0x7f800000), pick(x < V(0.0f), asV(I(0x7fc00000)), x), y);
 }
 
 /// Natural logarithm: 2 ulp.
-MATH V log(V x)
-{
+MATH V log(V x) {
     M tiny = x < V(1.17549435e-38f);
     V e;
     V f = mantissa(pick(tiny, x * 8388608.0f, x), e);
@@ -112,8 +104,7 @@ MATH V log(V x)
 }
 
 /// Logarithm to base 2: 3 ulp, exact at powers of two.
-MATH V log2(V x)
-{
+MATH V log2(V x) {
     M tiny = x < V(1.17549435e-38f);
     V e;
     V f = mantissa(pick(tiny, x * 8388608.0f, x), e);
@@ -127,8 +118,7 @@ MATH V log2(V x)
 }
 
 /// log(1 + x), also for small x: 3 ulp.
-MATH V log1p(V x)
-{
+MATH V log1p(V x) {
     V u = x + 1.0f;
     V c = (x - (u - 1.0f)) / u;  // what the sum lost
     V y = log(u);
@@ -136,8 +126,7 @@ MATH V log1p(V x)
 }
 
 /// Hyperbolic tangent: 3 ulp.
-MATH V tanh(V x)
-{
+MATH V tanh(V x) {
     V a = p_abs(x);
     V z = x * x;
     V p = p_fma(z, V(-5.70498872745e-3f), V(2.06390887954e-2f));
@@ -151,24 +140,21 @@ MATH V tanh(V x)
 }
 
 /// 1 / (1 + e^-x): 4 ulp.
-MATH V sigmoid(V x)
-{
+MATH V sigmoid(V x) {
     V t = exp(-p_abs(x));
     V y = pick(x < V(0.0f), t, V(1.0f)) / (t + 1.0f);
     return pick(isnan(x), x, y);
 }
 
 /// e^-(x x) without the rounding of x x; x >= 0.
-MATH V expMinusSquare(V x)
-{
+MATH V expMinusSquare(V x) {
     V c = p_min(x, V(12.0f));
     V h = high(c);
     return exp(-(h * h)) * exp(-((c - h) * (c + h)));
 }
 
 /// e^(x x) erfc(x) for x in [0, 11]: a polynomial in u = 1 / (1 + x / 2), fitted to 2.5e-8.
-MATH V erfcx(V x)
-{
+MATH V erfcx(V x) {
     V u = V(1.0f) / p_fma(x, V(0.5f), V(1.0f));
     V p = p_fma(u, V(0.009436355903744698f), V(-0.1081952154636383f));
     p = p_fma(p, u, V(0.394592821598053f));
@@ -183,8 +169,7 @@ MATH V erfcx(V x)
 }
 
 /// erf(x) for |x| <= 1.
-MATH V erfSmall(V x)
-{
+MATH V erfSmall(V x) {
     V z = x * x;
     V p = p_fma(z, V(7.853861353153693e-5f), V(-8.010193625184903e-4f));
     p = p_fma(p, z, V(5.188327685732524e-3f));
@@ -196,25 +181,24 @@ MATH V erfSmall(V x)
 }
 
 /// Complementary error function, its tail to relative accuracy: 8 ulp.
-MATH V erfc(V x)
-{
+MATH V erfc(V x) {
     V a = p_min(p_abs(x), V(11.0f));
     V tail = expMinusSquare(a) * erfcx(a);
-    V y = pick(x < V(-0.5f), V(2.0f) - tail, pick(x < V(0.5f), V(1.0f) - erfSmall(p_max(p_min(x, V(1.0f)), V(-1.0f))), tail));
+    V y = pick(x < V(-0.5f), V(2.0f) - tail,
+               pick(x < V(0.5f), V(1.0f) - erfSmall(p_max(p_min(x, V(1.0f)), V(-1.0f))), tail));
     return pick(isnan(x), x, y);
 }
 
 /// Error function: 4 ulp.
-MATH V erf(V x)
-{
+MATH V erf(V x) {
     V a = p_min(p_abs(x), V(11.0f));
-    V y = pick(a < V(1.0f), erfSmall(pick(a < V(1.0f), x, V(0.0f))), copysign(V(1.0f) - expMinusSquare(a) * erfcx(a), x));
+    V y =
+        pick(a < V(1.0f), erfSmall(pick(a < V(1.0f), x, V(0.0f))), copysign(V(1.0f) - expMinusSquare(a) * erfcx(a), x));
     return pick(isnan(x), x, y);
 }
 
 /// factor erfc(-x / sqrt 2) / 2, the standard normal distribution below x: its tail to relative accuracy, 8 ulp.
-MATH V normalCdfTimes(V x, V factor)
-{
+MATH V normalCdfTimes(V x, V factor) {
     V a = p_min(p_abs(x), V(15.0f));
     // e^(-x x / 2) without the rounding of x x, as in expMinusSquare.
     V h = high(a);
@@ -228,15 +212,13 @@ MATH V normalCdfTimes(V x, V factor)
 MATH V normalCdf(V x) { return normalCdfTimes(x, V(1.0f)); }
 
 /// log(1 + e^x) without overflow: 4 ulp.
-MATH V softplus(V x)
-{
+MATH V softplus(V x) {
     V y = p_max(x, V(0.0f)) + log1p(exp(-p_abs(x)));
     return pick(isnan(x), x, y);
 }
 
 /// x - n pi / 2 for the nearest n, and n; |x| <= 5000. Products of n with the first three parts of pi / 2 are exact.
-MATH V reduceAngle(V x, VKML_OUT(I) quadrant)
-{
+MATH V reduceAngle(V x, VKML_OUT(I) quadrant) {
     V n = p_round(x * 0.636619772f);
     quadrant = toI(n);
     V r = x - n * 1.5703125f;
@@ -246,8 +228,7 @@ MATH V reduceAngle(V x, VKML_OUT(I) quadrant)
 }
 
 /// sin of a reduced angle (even quadrants) or its cosine, with the quadrant's sign.
-MATH V sinQuadrant(V r, I q)
-{
+MATH V sinQuadrant(V r, I q) {
     V z = r * r;
     V s = p_fma(z, V(-1.9515295891e-4f), V(8.3321608736e-3f));
     s = p_fma(s, z, V(-1.6666654611e-1f));
@@ -260,35 +241,32 @@ MATH V sinQuadrant(V r, I q)
 }
 
 /// Sine and cosine: 2 ulp; large arguments take an exact reduction.
-MATH V sin(V x)
-{
+MATH V sin(V x) {
     I q;
     V r = reduce(x, q);
     return sinQuadrant(r, q);
 }
-MATH V cos(V x)
-{
+MATH V cos(V x) {
     I q;
     V r = reduce(x, q);
     return sinQuadrant(r, q + 1);
 }
 /// Tangent: 6 ulp.
-MATH V tan(V x)
-{
+MATH V tan(V x) {
     I q;
     V r = reduce(x, q);
     return sinQuadrant(r, q) / sinQuadrant(r, q + 1);
 }
 
-/// |x|^y for finite positive x, after FreeBSD's e_powf.c: log2 in two floats, products kept exact by cutting factors to 12 bits.
-MATH V powPositive(V x, V y)
-{
+/// |x|^y for finite positive x, after FreeBSD's e_powf.c: log2 in two floats, products kept exact by cutting factors to
+/// 12 bits.
+MATH V powPositive(V x, V y) {
     M tiny = x < V(1.17549435e-38f);
     I u = asI(pick(tiny, x * 16777216.0f, x));
     I n = (u >> 23) - 127;
     I j = u & I(0x7fffff);
-    IM up = j >= I(0x5db3d7);                            // from sqrt 3: take half of it
-    IM middle = pick(up, I(0), j) > I(0x1cc471);         // between sqrt 1.5 and sqrt 3: relative to 1.5
+    IM up = j >= I(0x5db3d7);                     // from sqrt 3: take half of it
+    IM middle = pick(up, I(0), j) > I(0x1cc471);  // between sqrt 1.5 and sqrt 3: relative to 1.5
     n = n + pick(up, I(1), I(0));
     V ax = asV((j | I(0x3f800000)) - pick(up, I(0x800000), I(0)));
     V bp = pick(middle, V(1.5f), V(1.0f));
@@ -342,8 +320,7 @@ MATH V powPositive(V x, V y)
 }
 
 /// x^y as IEEE 754 and torch: 2 ulp.
-MATH V pow(V x, V y)
-{
+MATH V pow(V x, V y) {
     V inf = asV(I(0x7f800000));
     V nan = asV(I(0x7fc00000));
     V ax = p_abs(x);
@@ -354,7 +331,10 @@ MATH V pow(V x, V y)
     V none = pick(y < V(0.0f), inf, V(0.0f));  // 0^y
     r = pick(ax == V(0.0f), none, r);
     r = pick(ax == inf, pick(y < V(0.0f), V(0.0f), inf), r);
-    r = pick(ay == inf, pick(ax == V(1.0f), V(1.0f), pick(both(ax > V(1.0f), y > V(0.0f)), inf, pick(either(ax > V(1.0f), y > V(0.0f)), V(0.0f), inf))), r);
+    r = pick(ay == inf,
+             pick(ax == V(1.0f), V(1.0f),
+                  pick(both(ax > V(1.0f), y > V(0.0f)), inf, pick(either(ax > V(1.0f), y > V(0.0f)), V(0.0f), inf))),
+             r);
     IM negative = asI(x) < I(0);
     r = pick(both(negative, odd), -r, r);
     M impossible = both(both(x < V(0.0f), no(whole)), ax < inf);

@@ -6,8 +6,7 @@ MATH V pow2(I n) { return asV((n + I(1023)) << 52); }
 MATH V high(V x) { return asV(asI(x) & I(~0x7ffffffl)); }
 
 /// exp(r) - 1 for |r| <= ln2 / 2: Taylor to r^14.
-MATH V expm1Reduced(V r)
-{
+MATH V expm1Reduced(V r) {
     V p = C(1.1470745597729725e-11);
     p = p * r + C(1.6059043836821613e-10);
     p = p * r + C(2.0876756987868098e-09);
@@ -24,21 +23,18 @@ MATH V expm1Reduced(V r)
     return p * (r * r) + r;
 }
 
-MATH V scale(V x, I n)
-{
+MATH V scale(V x, I n) {
     I half_ = n >> 1;
     return x * pow2(half_) * pow2(n - half_);
 }
 
 /// Splits x into n ln2 + r.
-MATH V reduceExp(V x, VKML_OUT(V) n)
-{
+MATH V reduceExp(V x, VKML_OUT(V) n) {
     n = p_round(x * C(1.4426950408889634));
     return (x - n * C(6.93147180369123816490e-01)) - n * C(1.90821492927058770002e-10);
 }
 
-MATH V expTimes(V x, V factor)
-{
+MATH V expTimes(V x, V factor) {
     V n;
     V r = reduceExp(p_min(p_max(x, C(-760.0)), C(710.0)), n);
     V y = scale((expm1Reduced(r) + C(1.0)) * factor, toI(n));
@@ -47,16 +43,14 @@ MATH V expTimes(V x, V factor)
 }
 MATH V exp(V x) { return expTimes(x, C(1.0)); }
 
-MATH V exp2(V x)
-{
+MATH V exp2(V x) {
     V c = p_min(p_max(x, C(-1080.0)), C(1025.0));
     V n = p_round(c);
     V y = scale(expm1Reduced((c - n) * C(0.6931471805599453)) + C(1.0), toI(n));
     return pick(isnan(x), x, y);
 }
 
-MATH V expm1(V x)
-{
+MATH V expm1(V x) {
     V n;
     V r = reduceExp(p_min(p_max(x, C(-40.0)), C(710.0)), n);
     V q = expm1Reduced(r);
@@ -66,16 +60,14 @@ MATH V expm1(V x)
 }
 
 /// x = m 2^e with m in [sqrt(1/2), sqrt 2): gives m - 1 and e.
-MATH V mantissa(V x, VKML_OUT(V) e)
-{
+MATH V mantissa(V x, VKML_OUT(V) e) {
     I u = asI(x) - I(0x3fe6a09e667f3bcdl);
     e = toV(u >> 52);
     return asV((u & I(0xfffffffffffffl)) + I(0x3fe6a09e667f3bcdl)) - C(1.0);
 }
 
 /// The rest of log(1 + f) = f - hfsq + s (hfsq + R), as fdlibm: R for s = f / (2 + f).
-MATH V logSeries(V s)
-{
+MATH V logSeries(V s) {
     V z = s * s;
     V p = C(1.479819860511658591e-01);
     p = p * z + C(1.531383769920937332e-01);
@@ -87,8 +79,7 @@ MATH V logSeries(V s)
     return p * z;
 }
 
-MATH V logEdges(V x, V y)
-{
+MATH V logEdges(V x, V y) {
     y = pick(x == C(0.0), -infinity(x), y);
     y = pick(x < C(0.0), nanOf(x), y);
     y = pick(x == infinity(x), x, y);
@@ -96,8 +87,7 @@ MATH V logEdges(V x, V y)
 }
 
 /// log(1 + f) - f, and the exponent, of a number whose edges logEdges looks after.
-MATH V logParts(V x, VKML_OUT(V) f, VKML_OUT(V) e)
-{
+MATH V logParts(V x, VKML_OUT(V) f, VKML_OUT(V) e) {
     M tiny = x < C(2.2250738585072014e-308);
     f = mantissa(pick(tiny, x * C(18014398509481984.0), x), e);
     e = pick(tiny, e - C(54.0), e);
@@ -106,16 +96,14 @@ MATH V logParts(V x, VKML_OUT(V) f, VKML_OUT(V) e)
     return s * (hfsq + logSeries(s)) - hfsq;
 }
 
-MATH V log(V x)
-{
+MATH V log(V x) {
     V f;
     V e;
     V t = logParts(x, f, e);
     return logEdges(x, e * C(6.93147180369123816490e-01) + (f + (t + e * C(1.90821492927058770002e-10))));
 }
 
-MATH V log2(V x)
-{
+MATH V log2(V x) {
     V f;
     V e;
     V t = logParts(x, f, e);
@@ -126,30 +114,26 @@ MATH V log2(V x)
     return logEdges(x, e + y);
 }
 
-MATH V log1p(V x)
-{
+MATH V log1p(V x) {
     V u = x + C(1.0);
     V c = (x - (u - C(1.0))) / u;
     V y = log(u);
     return pick(u == C(0.0), y, pick(no(p_abs(u) < infinity(x)), y, pick(u == C(1.0), x, y + c)));
 }
 
-MATH V tanh(V x)
-{
+MATH V tanh(V x) {
     V t = expm1(p_min(p_abs(x), C(22.0)) * C(2.0));
     return pick(isnan(x), x, copysign(t / (t + C(2.0)), x));
 }
 
-MATH V sigmoid(V x)
-{
+MATH V sigmoid(V x) {
     V t = exp(-p_abs(x));
     V y = pick(x < C(0.0), t, C(1.0)) / (t + C(1.0));
     return pick(isnan(x), x, y);
 }
 
 /// e^(x x) erfc(x) for x in [0, 28]: a Chebyshev series in u = 1 / (1 + x / 2), by Clenshaw.
-MATH V erfcx(V x)
-{
+MATH V erfcx(V x) {
     V u = C(1.0) / (x * C(0.5) + C(1.0));
     V y = u * C(2.142857142857143) - C(1.1428571428571428);
     V y2 = y * C(2.0);
@@ -238,8 +222,7 @@ MATH V erfcx(V x)
 }
 
 /// erf(x) for |x| <= 1: Taylor.
-MATH V erfSmall(V x)
-{
+MATH V erfSmall(V x) {
     V z = x * x;
     V p = C(-9.063970842808673e-17);
     p = p * z + C(1.6342614095367152e-15);
@@ -263,30 +246,26 @@ MATH V erfSmall(V x)
 }
 
 /// e^-(x x) without the rounding of x x; x >= 0.
-MATH V expMinusSquare(V x)
-{
+MATH V expMinusSquare(V x) {
     V c = p_min(x, C(28.0));
     V h = high(c);
     return exp(-(h * h)) * exp(-((c - h) * (c + h)));
 }
 
-MATH V erfc(V x)
-{
+MATH V erfc(V x) {
     V a = p_min(p_abs(x), C(28.0));
     V tail = expMinusSquare(a) * erfcx(a);
     V y = pick(x < C(-0.5), C(2.0) - tail, pick(x < C(0.5), C(1.0) - erfSmall(p_max(p_min(x, C(1.0)), C(-1.0))), tail));
     return pick(isnan(x), x, y);
 }
 
-MATH V erf(V x)
-{
+MATH V erf(V x) {
     V a = p_min(p_abs(x), C(28.0));
     V y = pick(a < C(1.0), erfSmall(pick(a < C(1.0), x, C(0.0))), copysign(C(1.0) - expMinusSquare(a) * erfcx(a), x));
     return pick(isnan(x), x, y);
 }
 
-MATH V normalCdfTimes(V x, V factor)
-{
+MATH V normalCdfTimes(V x, V factor) {
     V a = p_min(p_abs(x), C(39.0));
     V h = high(a);
     V rest = exp((a - h) * (a + h) * C(-0.5)) * erfcx(a * C(0.7071067811865476)) * C(0.5);
@@ -300,15 +279,14 @@ MATH V normalCdfTimes(V x, V factor)
 }
 MATH V normalCdf(V x) { return normalCdfTimes(x, C(1.0)); }
 
-MATH V softplus(V x)
-{
+MATH V softplus(V x) {
     V y = p_max(x, C(0.0)) + log1p(exp(-p_abs(x)));
     return pick(isnan(x), x, y);
 }
 
-/// Good to |x| = 1e6: the first two parts of pi / 2 have 33 bits. Beyond, the angle is taken modulo the f64 nearest 2 pi.
-MATH V reduce(V angle, VKML_OUT(I) quadrant)
-{
+/// Good to |x| = 1e6: the first two parts of pi / 2 have 33 bits. Beyond, the angle is taken modulo the f64 nearest 2
+/// pi.
+MATH V reduce(V angle, VKML_OUT(I) quadrant) {
     V x = pick(p_abs(angle) <= C(1e6), angle, fmod(angle, C(6.283185307179586)));
     V n = p_round(x * C(0.6366197723675814));
     quadrant = toI(n);
@@ -318,8 +296,7 @@ MATH V reduce(V angle, VKML_OUT(I) quadrant)
 }
 
 /// fdlibm's kernels, with the quadrant's sign.
-MATH V sinQuadrant(V r, I q)
-{
+MATH V sinQuadrant(V r, I q) {
     V z = r * r;
     V s = C(1.58969099521155010221e-10);
     s = s * z + C(-2.50507602534068634195e-08);
@@ -341,28 +318,25 @@ MATH V sinQuadrant(V r, I q)
     return pick((q & I(2)) == I(0), y, -y);
 }
 
-MATH V sin(V x)
-{
+MATH V sin(V x) {
     I q;
     V r = reduce(x, q);
     return sinQuadrant(r, q);
 }
-MATH V cos(V x)
-{
+MATH V cos(V x) {
     I q;
     V r = reduce(x, q);
     return sinQuadrant(r, q + I(1));
 }
-MATH V tan(V x)
-{
+MATH V tan(V x) {
     I q;
     V r = reduce(x, q);
     return sinQuadrant(r, q) / sinQuadrant(r, q + I(1));
 }
 
-/// |x|^y for finite positive x: log x in two parts (the leading term of the series with its error), times y, then e to it.
-MATH V powPositive(V x, V y)
-{
+/// |x|^y for finite positive x: log x in two parts (the leading term of the series with its error), times y, then e to
+/// it.
+MATH V powPositive(V x, V y) {
     V e;
     M tiny = x < C(2.2250738585072014e-308);
     V f = mantissa(pick(tiny, x * C(18014398509481984.0), x), e);
@@ -394,8 +368,7 @@ MATH V powPositive(V x, V y)
     return scale((q + (low + low * q)) + C(1.0), toI(n));
 }
 
-MATH V pow(V x, V y)
-{
+MATH V pow(V x, V y) {
     V inf = infinity(x);
     V nan = nanOf(x);
     V ax = p_abs(x);
@@ -405,7 +378,10 @@ MATH V pow(V x, V y)
     V r = powPositive(ax, y);
     r = pick(ax == C(0.0), pick(y < C(0.0), inf, C(0.0)), r);
     r = pick(ax == inf, pick(y < C(0.0), C(0.0), inf), r);
-    r = pick(ay == inf, pick(ax == C(1.0), C(1.0), pick(both(ax > C(1.0), y > C(0.0)), inf, pick(either(ax > C(1.0), y > C(0.0)), C(0.0), inf))), r);
+    r = pick(ay == inf,
+             pick(ax == C(1.0), C(1.0),
+                  pick(both(ax > C(1.0), y > C(0.0)), inf, pick(either(ax > C(1.0), y > C(0.0)), C(0.0), inf))),
+             r);
     r = pick(both(asI(x) < I(0), odd), -r, r);
     r = pick(both(both(x < C(0.0), no(whole)), ax < inf), nan, r);
     r = pick(isnan(x), x, r);

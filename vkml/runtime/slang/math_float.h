@@ -14,8 +14,7 @@ MATH M isinf(V x) { return p_abs(x) == infinity(x); }
 MATH M isfinite(V x) { return p_abs(x) < infinity(x); }
 
 /// The quotient rounded towards minus infinity, as Python and torch: from the exact remainder.
-MATH V floor_divide(V a, V b)
-{
+MATH V floor_divide(V a, V b) {
     V m = fmod(a, b);
     V d = (a - m) / b;
     d = pick(both(no(m == V(0.0f)), (b < V(0.0f)) != (m < V(0.0f))), d - 1.0f, d);
@@ -25,8 +24,7 @@ MATH V floor_divide(V a, V b)
 }
 
 /// The exact remainder with the sign of the divisor.
-MATH V remainder(V a, V b)
-{
+MATH V remainder(V a, V b) {
     V m = fmod(a, b);
     return pick(both(no(m == V(0.0f)), (b < V(0.0f)) != (m < V(0.0f))), m + b, m);
 }

@@ -11,8 +11,7 @@ MATH V trunc(V x) { return x; }
 MATH V round(V x) { return x; }
 
 /// The quotient rounded towards minus infinity; the type's least value over -1 wraps.
-MATH V floor_divide(V a, V b)
-{
+MATH V floor_divide(V a, V b) {
     V d = pick(either(b == V(0), b == V(-1)), V(1), b);
     V q = p_divide(a, d);
     V r = a - q * d;
@@ -25,15 +24,13 @@ MATH V floor_divide(V a, V b)
 MATH V remainder(V a, V b) { return pick(b == V(0), V(0), a - floor_divide(a, b) * b); }
 
 /// Wraps; a negative exponent gives 0 unless the base is 1 or -1.
-MATH V pow(V x, V y)
-{
+MATH V pow(V x, V y) {
     V odd = pick((y & V(1)) == V(0), V(1), V(-1));
     V negative = pick(x == V(1), V(1), pick(x == V(-1), odd, V(0)));
     V n = p_max(y, V(0));
     V result = V(1);
     V base = x;
-    for (int i = 0; i < 63; i++)
-    {
+    for (int i = 0; i < 63; i++) {
         result = pick((n & V(1)) == V(0), result, result * base);
         base = base * base;
         n = n >> 1;

@@ -98,7 +98,9 @@ def test_closure_and_zero_grad():
     assert p.grad is None
 
 
-@pytest.mark.parametrize("make", [lambda p: optim.Adam(p, 0.1), lambda p: optim.SGD(p, 0.05, momentum=0.9), lambda p: optim.RMSprop(p, 0.01)])
+@pytest.mark.parametrize(
+    "make", [lambda p: optim.Adam(p, 0.1), lambda p: optim.SGD(p, 0.05, momentum=0.9), lambda p: optim.RMSprop(p, 0.01)]
+)
 def test_state_dict_continues(make, device):
     def steps(p, optimizer, n):
         for _ in range(n):
@@ -116,7 +118,9 @@ def test_state_dict_continues(make, device):
     steps(q, other, 2)
     assert p.tolist() == q.tolist()
     with pytest.raises(ValueError, match="load_state_dict: expected groups"):
-        make([vkml.ones(1, requires_grad=True), vkml.ones(1, requires_grad=True)]).load_state_dict(optimizer.state_dict())
+        make([vkml.ones(1, requires_grad=True), vkml.ones(1, requires_grad=True)]).load_state_dict(
+            optimizer.state_dict()
+        )
 
 
 def test_the_optimizer_follows_a_moved_module(vulkan):

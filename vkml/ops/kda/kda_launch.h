@@ -1,0 +1,43 @@
+#pragma once
+#include "vkml/ops/kda/kda_internal.h"
+#include "vkml/runtime/registry.h"
+
+/// The steps of a slab, as launches. A slab is `tiles` tiles from tile0 of `heads` value heads from head0.
+namespace vkml::kda {
+
+struct Slab {
+    std::int64_t head0, heads, tile0, tiles;
+};
+
+/// A state as a kernel reads it: null for zeros.
+struct StateView {
+    Tensor tensor;  // keeps it alive; its block is what the launch reads
+    Storage storage;
+    Address address = 0;
+    std::uint32_t s[4] = {0, 0, 0, 0};
+};
+StateView state_view(const Strided& state);
+
+/// What a call launches with; made once per call.
+class Launcher {
+public:
+    Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace, KdaPrecision precision);
+
+    void prepare(const Slab& slab, bool keep);
+    void scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address, const Tensor& output,
+              const Tensor& boundaries, std::int64_t spacing_tiles);
+    void boundary(const Slab& slab, const Tensor& boundaries, std::int64_t spacing);
+    void reverse(const Slab& slab, const Strided& grad_output, const StateView& from, const Tensor& to);
+    void epilogue(const Slab& slab, const KdaGradients& out);
+
+private:
+    std::uint32_t columns() const;
+
+    const Problem& p_;
+    Stream& stream_;
+    Storage workspace_;
+    Strided query_, key_, value_, decay_, beta_;
+    std::size_t path_ = 0;
+};
+
+}  // namespace vkml::kda
