@@ -31,8 +31,8 @@ from ._creation import (
 )
 from ._runtime import LogLevel, Reduction, eager_mode, finfo, iinfo, log_level, realize, set_log_level
 from .autograd import enable_grad, grad, no_grad, set_grad_enabled
-from .kda import KdaGradients, KdaOutput, naive_recurrent_kda
 from .io import Checkpoint, load, load_module, save, save_module
+from .kda import KdaGradients, KdaOutput, naive_recurrent_kda
 
 _HERE = [
     "KdaGradients KdaOutput naive_recurrent_kda",

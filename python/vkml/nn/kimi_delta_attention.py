@@ -43,7 +43,13 @@ class ShortConvolution(Module):
     """
 
     def __init__(
-        self, channels: int, kernel_size: int = 4, bias: bool = False, activation: str | None = "silu", device: Any = None, dtype: Any = None
+        self,
+        channels: int,
+        kernel_size: int = 4,
+        bias: bool = False,
+        activation: str | None = "silu",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if kernel_size < 1:
@@ -144,12 +150,19 @@ class KimiDeltaAttention(Module):
         if gate not in ("softplus", "sigmoid"):
             raise _core.ShapeError(f"KimiDeltaAttention: gate: expected 'softplus' or 'sigmoid', got {gate!r}")
         if not gate_lower_bound < 0:
-            raise _core.ShapeError(f"KimiDeltaAttention: gate_lower_bound: expected a number below 0, got {gate_lower_bound}")
+            raise _core.ShapeError(
+                f"KimiDeltaAttention: gate_lower_bound: expected a number below 0, got {gate_lower_bound}"
+            )
         H, HV, K, V = num_heads, num_v_heads or num_heads, head_dim, head_v_dim or head_dim
         if HV % H:
             raise _core.ShapeError(f"KimiDeltaAttention: num_v_heads: expected a multiple of {H}, got {HV}")
         self.hidden_size, self.num_heads, self.head_dim, self.num_v_heads, self.head_v_dim = hidden_size, H, K, HV, V
-        self.conv_size, self.gate, self.gate_lower_bound, self.beta_scale = conv_size, gate, gate_lower_bound, beta_scale
+        self.conv_size, self.gate, self.gate_lower_bound, self.beta_scale = (
+            conv_size,
+            gate,
+            gate_lower_bound,
+            beta_scale,
+        )
         self.norm_eps, self.precision = norm_eps, precision
         R, made = gate_rank or V, dict(device=device, dtype=dtype)
 
@@ -216,7 +229,11 @@ class KimiDeltaAttention(Module):
         convolutions = (self.q_conv1d, self.k_conv1d, self.v_conv1d)
         tails = [None] * 3 if cache is None else [cache.conv_q, cache.conv_k, cache.conv_v]
         q, k, v = (conv(y, tail) for conv, y, tail in zip(convolutions, projected, tails, strict=True))
-        heads = ((q, self.num_heads, self.head_dim), (k, self.num_heads, self.head_dim), (v, self.num_v_heads, self.head_v_dim))
+        heads = (
+            (q, self.num_heads, self.head_dim),
+            (k, self.num_heads, self.head_dim),
+            (v, self.num_v_heads, self.head_v_dim),
+        )
         q, k, v = (y.unflatten(2, (n, width)) for y, n, width in heads)
         beta = self.beta_scale * _core.sigmoid(self.b_proj(x).to(self.A_log.dtype))
         inputs = [_l2_normalized(q), _l2_normalized(k), v, self.log_decay(x), beta]
@@ -237,9 +254,13 @@ class KimiDeltaAttention(Module):
         cache.state = out.final_state.detach()
         return out.output
 
-    def _advance(self, cache: KdaCache, convolutions: Any, projected: list[Tensor], tails: list[Tensor], T: int) -> None:
+    def _advance(
+        self, cache: KdaCache, convolutions: Any, projected: list[Tensor], tails: list[Tensor], T: int
+    ) -> None:
         with no_grad():
-            new = [c.next_tail(y.detach(), tail).clone() for c, y, tail in zip(convolutions, projected, tails, strict=True)]
+            new = [
+                c.next_tail(y.detach(), tail).clone() for c, y, tail in zip(convolutions, projected, tails, strict=True)
+            ]
         cache.conv_q, cache.conv_k, cache.conv_v = new
         cache.length += T
 
