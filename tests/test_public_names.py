@@ -14,6 +14,7 @@ import vkml
 
 # All but the operators, which join by themselves (the functions of vkml._core). A missing name breaks programs.
 PINNED = """
+    KdaGradients KdaOutput naive_recurrent_kda
     Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ LogLevel
     NotImplementedError_ OutOfMemoryError Reduction ShapeError Tensor __version__ as_tensor asarray assign autograd
     backward bfloat16 bool_ capture configuration cpu data decisions decisions_published device device_info devices
