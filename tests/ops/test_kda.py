@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -118,11 +119,14 @@ def test_hard_decays(decay, device, rng):
     check_backward(case, device, decay_factor=2)
 
 
-@pytest.mark.parametrize(("cosine", "beta", "norm"), [(0.9, 1, 1), (0.99, 1, 1), (1.0, 1, 1), (0.99, 2, 1), (1.0, 2, 1), (0.0, 1.0, 1.3)])
+@pytest.mark.parametrize(("cosine", "beta", "norm"), [(0.9, 1, 1), (0.99, 1, 1), (1.0, 1, 1), (0.0, 2, 1), (0.99, 2, 1), (1.0, 2, 1), (0.0, 1.0, 1.3)])
 def test_hard_keys(cosine, beta, norm, device, rng):
     case = Case(rng, T=128, K=32, V=16, decay=(-0.04, 0), beta=(beta, beta), cosine=cosine, norm=norm)
-    check_forward(case, device, factor=3)
-    check_backward(case, device, factor=3)
+    # Parallel keys with beta 2 reflect the state: the chunk form itself amplifies the rounding of its pair sums there. A plain f32
+    # substitution over exact decays in NumPy is off by up to 2.5e-5 in the state, this by up to 1.9e-5.
+    factor = 10 if beta == 2 and cosine > 0.9 else 3
+    check_forward(case, device, factor=factor)
+    check_backward(case, device, factor=factor)
 
 
 # Closed forms ---------------------------------------------------------------------------------------------------------
@@ -195,8 +199,8 @@ def test_layouts(layout, device, rng):
     case.arrays = [values for _, values in held]
     output, state, _ = case.forward()
     got = vkml.chunk_kda(*(t for t, _ in held))
-    close(got.output, output, 4e-6 if layout == "expanded" else 2e-6, "output")
-    close(got.final_state, state, 4e-6 if layout == "expanded" else 2e-6, "final_state")
+    close(got.output, output, 2e-6, "output")
+    close(got.final_state, state, 2e-6, "final_state")
     packed = vkml.chunk_kda(*(tensor(a, "float32", device) for a in case.arrays))
     assert_same_bits(got.output, packed.output, "output against the packed copy")
 
@@ -266,10 +270,26 @@ def test_slow_decay_does_not_drift(device, rng):
     check_forward(case, device)
 
 
-def test_several_slabs(device, rng, monkeypatch):
-    case = Case(rng, B=1, H=2, HV=4, T=1000, K=8, V=6)
-    check_forward(case, device)
+@pytest.fixture(params=[1, 3_000_000, 6_000_000])
+def workspace(request):
+    """Too little for one slab; `1` gives slabs of one tile of one group of heads."""
+    vkml._core._force_kda_workspace(request.param)
+    yield request.param
+    vkml._core._force_kda_workspace(0)
+
+
+@pytest.mark.parametrize("chunk_size", [64, 63, 128, 10**6])
+def test_several_slabs(workspace, chunk_size, device, rng):
+    case = Case(rng, B=1, H=2, HV=4, T=700, K=8, V=6)
+    inputs = case.tensors(device)
+    got = check_forward(case, device, chunk_size=chunk_size, retain_boundaries=True)
+    _, _, states = case.forward()
+    close(got.boundaries, np.stack(states[:-1:chunk_size]), 2e-6, "boundaries", axes=3)
     check_backward(case, device)
+    check_backward(case, device, chunk_size=chunk_size, boundaries=got.boundaries)
+    vkml._core._force_kda_workspace(0)
+    whole = vkml.chunk_kda(*inputs)
+    assert_same_bits(whole.output, got.output, "output whatever the slabs")
 
 
 # Decode ---------------------------------------------------------------------------------------------------------------
@@ -314,16 +334,66 @@ def test_decode_slow_decay(device, rng):
     close(s, case.forward()[1], 3e-6, "state")
 
 
+@pytest.fixture(params=["wide", "half", "narrow"])
+def path(request):
+    vkml._core._force_kda_path(request.param)
+    yield request.param
+    vkml._core._force_kda_path("")
+
+
+@pytest.mark.parametrize(("K", "V"), [(128, 72), (20, 12), (136, 24)])
+def test_every_path(K, V, path, vulkan, rng):
+    case = Case(rng, B=1, H=1, HV=2, T=130, K=K, V=V)
+    vkml.record_decisions()
+    check_forward(case, vulkan)
+    check_backward(case, vulkan)
+    vkml.stop_recording_decisions()
+    chose = {d["chose"] for d in vkml.decisions() if d["site"] == "kda.path"}
+    narrow = os.environ.get("VKML_MIN_SPEC") == "1" or (path == "wide" and K > 128)
+    assert chose == {"narrow" if narrow else path}
+
+
+@pytest.mark.parametrize("T", [64, 130, 700])
+def test_fast_mode(T, device, rng):
+    """On cooperative matrices where the device has them; else the table says why not, and strict runs."""
+    case = Case(rng, B=2, H=2, HV=4, T=T, K=128, V=128, dtype="bfloat16")
+    output, state, states = case.forward()
+    vkml.record_decisions()
+    got = vkml.chunk_kda(*case.tensors(device), precision="fast", retain_boundaries=True)
+    vkml.stop_recording_decisions()
+    chose = {d["chose"]: d for d in vkml.decisions() if d["site"] == "kda.fast"}
+    assert (set(chose) <= {"cooperative", "strict"} and len(chose) == 1) if device != "cpu" else not chose
+    if "strict" in chose:
+        assert chose["strict"]["instead_of"] == "cooperative" and chose["strict"]["because"]
+    bound = 5e-3 if "cooperative" in chose else 2e-3
+    close(got.output, output, bound, "output")
+    close(got.final_state, state, bound, "final_state")
+    close(got.boundaries, np.stack(states[:-1:64]), bound, "boundaries", axes=3)
+    assert_same_bits(got.output, vkml.chunk_kda(*case.tensors(device), precision="fast").output, "two runs")
+
+
+@pytest.mark.parametrize("decay", HARD)
+def test_fast_mode_of_hard_decays(decay, vulkan, rng):
+    case = Case(rng, H=1, T=140, K=128, V=128, decay=HARD[decay], dtype="bfloat16")
+    output, state, _ = case.forward()
+    got = vkml.chunk_kda(*case.tensors(vulkan), precision="fast")
+    close(got.output, output, 5e-3, "output")
+    close(got.final_state, state, 5e-3, "final_state")
+
+
+def dispatches(run) -> int:
+    before = vkml.dispatch_count("vulkan:0")
+    run()
+    return vkml.dispatch_count("vulkan:0") - before
+
+
 def test_dispatch_counts(vulkan, rng):
-    stats = lambda: vkml._core._dispatch_count(vulkan)  # noqa: E731
-    if not hasattr(vkml._core, "_dispatch_count"):
-        pytest.skip("the module does not count dispatches")
     case = Case(rng, T=64, K=16, V=16)
     inputs = case.tensors(vulkan)
-    before = stats()
-    vkml.chunk_kda(*inputs)
-    assert stats() - before <= 3
     token = [vkml.narrow(x, 2, 0, 1) for x in inputs[:5]]
-    before = stats()
-    vkml.kda_decode(*token, inputs[5])
-    assert stats() - before == 1
+    assert dispatches(lambda: vkml.chunk_kda(*inputs)) <= 3
+    assert dispatches(lambda: vkml.kda_decode(*token, inputs[5])) == 1
+    long = Case(rng, T=1500, K=16, V=16)
+    long_inputs = long.tensors(vulkan)
+    assert dispatches(lambda: vkml.chunk_kda(*long_inputs)) <= 12
+    assert dispatches(lambda: vkml.chunk_kda_backward(*long_inputs, *long.gradients_in(vulkan))) <= 24

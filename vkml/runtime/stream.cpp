@@ -131,7 +131,8 @@ void Stream::upload(const Storage& target, std::size_t offset, const void* sourc
     for (std::size_t done = 0; done < bytes;) {
         const std::size_t piece = std::min(bytes - done, kStagingPiece);
         while (in_flight_bytes_ + piece > kStagingInFlight && !in_flight_.empty()) {
-            submit_locked();
+            submit_locked();  // may retire all of them
+            if (in_flight_.empty()) break;
             backend_->wait(in_flight_.front().until);
             retire_staging(false);
         }

@@ -13,6 +13,7 @@ from .functional import (
     mse_loss,
     scaled_dot_product_attention,
 )
+from .kimi_delta_attention import KdaCache, KimiDeltaAttention, ShortConvolution
 from .layers import Dropout, Embedding, Flatten, Identity, Linear
 from .loss import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, MSELoss
 from .module import Module, Parameter
@@ -34,6 +35,8 @@ __all__ = [
     "HuberLoss",
     "Identity",
     "KLDivLoss",
+    "KdaCache",
+    "KimiDeltaAttention",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -49,6 +52,7 @@ __all__ = [
     "RMSNorm",
     "ReLU",
     "Sequential",
+    "ShortConvolution",
     "SiLU",
     "Sigmoid",
     "Softmax",
@@ -63,4 +67,4 @@ __all__ = [
     "mse_loss",
     "scaled_dot_product_attention",
     "utils",
-]
+]  # fmt: skip

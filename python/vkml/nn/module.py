@@ -231,16 +231,30 @@ class Module:
             raise _core.DTypeError(
                 f"{type(self).__name__}.to: expected a floating-point dtype, got {_core.dtype(dtype)}"
             )
-        return self._replace(lambda t: t.to(device=device, dtype=dtype if t.is_floating_point() else None))
+        narrow = dtype is not None and _core.dtype(dtype).itemsize < 4
 
-    def _replace(self, convert: Callable[[Tensor], Tensor]) -> Module:
+        def convert(t: Tensor) -> Tensor:
+            return t.to(device=device, dtype=dtype if t.is_floating_point() else None)
+
+        def convert_kept(t: Tensor) -> Tensor:
+            return t.to(device=device) if narrow else convert(t)
+
+        return self._replace(convert, convert_kept)
+
+    # Parameters of a module that stay float32 when the others become 16-bit.
+    _keep_float32: tuple[str, ...] = ()
+
+    def _replace(
+        self, convert: Callable[[Tensor], Tensor], convert_kept: Callable[[Tensor], Tensor] | None = None
+    ) -> Module:
         changed: dict[int, Tensor] = {}  # a shared parameter stays shared
         for module in self.modules():
             for table in (module._parameters, module._buffers):
                 for name, t in table.items():
                     if t is not None:
                         if id(t) not in changed:
-                            changed[id(t)] = self._converted(t, convert)
+                            kept = convert_kept is not None and name in module._keep_float32
+                            changed[id(t)] = self._converted(t, convert_kept if kept else convert)
                         table[name] = changed[id(t)]
         return self
 

@@ -1,5 +1,7 @@
 // Arguments of the KDA kernels and the layout of their workspace. T is how query, key, value and output lie in memory; float
-// stands for double where they are. Strides are in elements; the innermost ones and the extents are specialization constants (kda_plan.h).
+// stands for double where they are. Strides are in elements; the innermost ones are specialization constants.
+// widths: K - 1 in 8 bits, V - 1 in 8, tiles of the slab - 1 in 15, "keep what the backward needs" in 1. heads_packed: HV - 1 and
+// HV / H - 1 in 16 bits each. The CPU takes any K, V and heads, from the specialization constants of KdaSpec.
 #pragma once
 #include "vkml/runtime/slang/args.h"
 
@@ -21,7 +23,7 @@ struct KdaPrepareArgs
     VKML_PTR(float) workspace;
     uint32_t q_b, q_h, q_t, k_b, k_h, k_t, v_b, v_h, v_t, g_b, g_h, g_t, b_b, b_h, b_t;
     float scale;
-    uint32_t tokens, tile0, ntiles, head0;
+    uint32_t left, widths, heads_packed, head0; // left: tokens from the slab's first on, where the pointers begin
 };
 
 struct KdaScanArgs
@@ -32,8 +34,8 @@ struct KdaScanArgs
     VKML_PTR(T.Storage) output;     // null: not wanted
     VKML_PTR(float) boundaries; // null: not wanted
     uint32_t s_b, s_h, s_k, s_v;
-    uint32_t tokens, tile0, ntiles, head0, heads; // heads: B * HV
-    uint32_t spacing;                             // tiles between boundaries
+    uint32_t tokens, tile0, widths, heads_packed, head0, heads; // heads: B * HV
+    uint32_t spacing;                                           // tiles between boundaries
 };
 
 struct KdaBoundaryArgs
@@ -43,7 +45,7 @@ struct KdaBoundaryArgs
     VKML_PTR(T.Storage) key;
     VKML_PTR(float) log_decay;
     uint32_t k_b, k_h, k_t, g_b, g_h, g_t;
-    uint32_t tokens, tile0, ntiles, head0, heads;
+    uint32_t tokens, tile0, widths, heads_packed, head0, heads;
     uint32_t spacing; // tokens between boundaries
 };
 
@@ -55,7 +57,7 @@ struct KdaReverseArgs
     VKML_PTR(float) state_out;   // packed
     uint32_t o_b, o_h, o_t;
     uint32_t s_b, s_h, s_k, s_v;
-    uint32_t tokens, tile0, ntiles, head0;
+    uint32_t tokens, tile0, widths, heads_packed, head0;
 };
 
 struct KdaEpilogueArgs
@@ -70,8 +72,7 @@ struct KdaEpilogueArgs
     VKML_PTR(float) grad_log_decay;
     VKML_PTR(float) grad_beta;
     uint32_t q_b, q_h, q_t, k_b, k_h, k_t, g_b, g_h, g_t;
-    float scale;
-    uint32_t tokens, tile0, ntiles, head0;
+    uint32_t tokens, tile0, widths, heads_packed, head0;
 };
 
 struct KdaDecodeArgs
@@ -87,6 +88,7 @@ struct KdaDecodeArgs
     uint32_t q_b, q_h, k_b, k_h, v_b, v_h, g_b, g_h, b_b, b_h, s_b, s_h;
     float scale;
     uint32_t heads; // B * HV
+    uint32_t widths, heads_packed;
 };
 
 // One slot of the workspace belongs to one tile of 64 tokens of one value head; offsets in elements.
@@ -94,7 +96,7 @@ struct KdaSlot
 {
     uint32_t w, qg, kt;            // (I + KK diag(beta))^-1 kg; scale P q; E k: [64][kp] each
     uint32_t da_t, dkk, dkk_t, dr; // over the three above, once they are used: pair gradients by columns, of KK, of KK by columns; of beta r, [64][vp]
-    uint32_t r, a, gs, b;         // residuals [64][vp]; attention [64][64], later its gradient; sum of log_decay [kp]; beta [64]
+    uint32_t r, a, gs, b;         // residuals [64][vp]; attention [64][64], later its gradient; sum of log_decay [kp]; beta [64], then scale
     uint32_t kk, s, du, ds, d_o; // backward only: KK, state before the tile [kp][vp], gradients of U, of the state after, of the output
     uint32_t dq, dk;              // backward of grouped heads only: sums over the group
     uint32_t size;
@@ -115,7 +117,7 @@ KDA_FUNCTION KdaSlot kdaSlot(uint32_t kp, uint32_t vp, bool keep, bool grouped)
     s.a = s.r + 64 * vp;
     s.gs = s.a + 4096;
     s.b = s.gs + kp;
-    s.kk = s.b + 64;
+    s.kk = s.b + 72;
     s.s = s.kk + 4096;
     s.du = s.s + kp * vp;
     s.ds = s.du + 64 * vp;

@@ -68,7 +68,7 @@ StateView state_before(const Problem& p, const Inputs& in, const Tensor& boundar
 }  // namespace
 
 void run_backward(std::string_view op, const Problem& p, const Inputs& in, const Tensor& grad_output,
-                  const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out, KdaPrecision precision) {
+                  const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out) {
     // Slabs start where a tile and a chunk do, if a slab can be that long.
     const std::int64_t align = boundaries.defined() && p.chunk_size < p.T ? p.chunk_size / std::gcd(p.chunk_size, kTile) : 1;
     Slabs slabs = plan(p, align, !boundaries.defined());
@@ -76,7 +76,7 @@ void run_backward(std::string_view op, const Problem& p, const Inputs& in, const
     const bool prepass = slabs.tiles < p.tiles() && !known;
     if (prepass) slabs = plan(p, 1, true);
     const Storage workspace = stream(p.device).allocate(slabs.workspace());
-    Launcher launch(op, p, in, workspace, precision);
+    Launcher launch(op, p, in, workspace);
     const Strided g = strided(grad_output);
     const StateView last = state_view(strided(grad_final_state)), running = state_view(strided(out.initial_state));
     std::optional<Checkpoints> kept;
@@ -120,7 +120,7 @@ KdaGradients backward_empty(const Problem& p, const Inputs& in, const Tensor& gr
 KdaGradients chunk_kda_backward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& log_decay,
                                 const Tensor& beta, const Tensor& initial_state, const Tensor& grad_output,
                                 const Tensor& grad_final_state, const Tensor& boundaries, std::optional<double> scale,
-                                std::int64_t chunk_size, KdaPrecision precision) {
+                                std::int64_t chunk_size, KdaPrecision) {
     constexpr std::string_view op = "chunk_kda_backward";
     const kda::Inputs in{query, key, value, log_decay, beta, initial_state};
     const kda::Problem p = kda::check_inputs(op, in, scale, chunk_size);
@@ -130,7 +130,7 @@ KdaGradients chunk_kda_backward(const Tensor& query, const Tensor& key, const Te
     KdaGradients out{empty(query.shape(), p.dtype, p.device), empty(query.shape(), p.dtype, p.device),
                      empty(p.value_shape(), p.dtype, p.device), empty(log_decay.shape(), p.wide, p.device),
                      empty(beta.shape(), p.wide, p.device), empty(p.state_shape(), p.wide, p.device)};
-    kda::run_backward(op, p, in, grad_output, grad_final_state, boundaries, out, precision);
+    kda::run_backward(op, p, in, grad_output, grad_final_state, boundaries, out);
     return out;
 }
 

@@ -72,7 +72,9 @@ Problem check_inputs(std::string_view op, const Inputs& in, std::optional<double
 }
 
 void check_widths(std::string_view op, const Problem& p) {
+    check<NotImplementedError>(p.T <= kMostTokens, op, ": query: expected T <= ", kMostTokens, ", got ", p.T);
     if (p.device.is_cpu()) return;
+    check<NotImplementedError>(p.HV <= 65536, op, ": value: expected at most 65536 heads on ", p.device, ", got ", p.HV);
     check<NotImplementedError>(p.K <= kMostWidth, op, ": query: expected K <= ", kMostWidth, " on ", p.device, ", got ", p.K);
     check<NotImplementedError>(p.V <= kMostWidth, op, ": value: expected V <= ", kMostWidth, " on ", p.device, ", got ", p.V);
 }

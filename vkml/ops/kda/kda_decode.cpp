@@ -13,17 +13,19 @@ namespace kda {
 void run_decode(const Problem& p, const Inputs& in, const Tensor& output, const Tensor& state_out) {
     const Strided q = strided(in.query), k = strided(in.key), v = strided(in.value), g = strided(in.log_decay), b = strided(in.beta);
     const Strided s = strided(in.initial_state);
+    const auto word = [](std::uint64_t n) { return static_cast<std::uint32_t>(n); };
+    const auto extent = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
     KdaDecodeArgs a{q.tensor.address(), k.tensor.address(), v.tensor.address(), g.tensor.address(), b.tensor.address(),
                     s.tensor.defined() ? s.tensor.address() : 0, state_out.address(), output.address(),
                     q.s[0], q.s[1], k.s[0], k.s[1], v.s[0], v.s[1], g.s[0], g.s[1], b.s[0], b.s[1], s.s[0], s.s[1],
-                    static_cast<float>(p.scale), static_cast<std::uint32_t>(p.heads())};
-    const auto word = [](std::uint64_t n) { return static_cast<std::uint32_t>(n); };
-    const auto extent = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
-    const auto bits = p.device.is_cpu() ? std::bit_cast<std::uint64_t>(p.scale) : 0;
+                    static_cast<float>(p.scale), extent(p.heads()), (extent(p.K - 1) & 0xffu) | (extent(p.V - 1) & 0xffu) << 8, heads_packed(p)};
+    const auto bits = std::bit_cast<std::uint64_t>(p.scale);
     const bool packed = !s.tensor.defined() || (s.s[3] == 1 && (s.s[0] | s.s[1] | s.s[2]) % 4 == 0 && s.tensor.address() % 16 == 0);
-    const bool aligned = packed && p.V % 4 == 0 && state_out.address() % 16 == 0;
-    const Spec spec{extent(p.K), extent(p.V), extent(p.H), extent(p.HV), q.s[3], k.s[3], v.s[3], g.s[3], s.s[2], s.s[3], aligned,
-                    word(bits), word(bits >> 32)};
+    const bool plain = !s.tensor.defined() || (s.s[3] <= 1 && (s.s[2] == p.V || p.K == 1));  // rows of V, one after the other
+    const bool aligned = packed && plain && p.V % 4 == 0 && state_out.address() % 16 == 0;
+    const Spec spec = p.device.is_cpu() ? Spec{q.s[3], k.s[3], v.s[3], g.s[3], aligned, extent(p.K), extent(p.V), extent(p.H), extent(p.HV),
+                                               s.s[2], s.s[3], 16, word(bits), word(bits >> 32)}
+                                        : Spec{q.s[3], k.s[3], v.s[3], g.s[3], aligned, plain, plain ? 0u : s.s[2], plain ? 0u : s.s[3]};
     const std::uint64_t slices = p.device.is_cpu() ? 1 : ceil_div(static_cast<std::uint64_t>(p.V), 32);
     stream(p.device).launch(decode_kernel, p.dtype, spec, linear_grid(static_cast<std::uint64_t>(p.heads()) * slices), a,
                             {q.tensor, k.tensor, v.tensor, g.tensor, b.tensor, s.tensor}, {output, state_out});

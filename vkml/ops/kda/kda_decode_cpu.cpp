@@ -48,10 +48,7 @@ void decode_head(const KdaDecodeArgs& a, const Spec& spec, const Extents& e, std
 void decode_run(const KdaDecodeArgs& a, DType dtype, const Spec& spec, Grid) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
-        Extents e{spec[kK], spec[kV], spec[kH], spec[kHV], 0, 0, spec[kHV] / spec[kH], false, a.scale, {}};
-        if (dtype == DType::f64) e.scale = std::bit_cast<double>(static_cast<std::uint64_t>(spec[kScaleHigh]) << 32 | spec[kScaleLow]);
-        e.kp = (e.K + 15) / 16 * 16;
-        e.vp = (e.V + 15) / 16 * 16;
+        const Extents e = extents_of(spec);
         cpu::parallel_for(a.heads, std::max<std::int64_t>(1, cpu::kGrain / (e.kp * e.vp)), [&](std::int64_t begin, std::int64_t end) {
             DecodeScratch<typename E::Value> scratch(e);
             for (std::int64_t head = begin; head < end; head++) decode_head<E>(a, spec, e, head, scratch);

@@ -211,14 +211,14 @@ template <class E>
 void epilogue_tile(const KdaEpilogueArgs& a, const Spec& spec, const Extents& e, std::int64_t index, EpilogueScratch<typename E::Value>& s) {
     using R = typename E::Value;
     using Wide = WideOf<E>;
-    const std::int64_t query_head = index / a.ntiles, tile = index % a.ntiles, t0 = (a.tile0 + tile) * 64;
+    const std::int64_t query_head = index / e.tiles, tile = index % e.tiles, t0 = (a.tile0 + tile) * 64;
     const std::int64_t rows = std::min<std::int64_t>(64, a.tokens - t0);
     const auto t = static_cast<std::uint64_t>(t0), tokens = static_cast<std::uint64_t>(a.tokens);
     R dbeta[64];
     for (std::int64_t g = 0; g < e.group; g++) {
         const std::int64_t local = query_head * e.group + g, head = a.head0 + local;
         const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV), h = hv / static_cast<std::uint64_t>(e.group);
-        const R* slot = reinterpret_cast<const R*>(a.workspace) + (local * a.ntiles + tile) * e.slot.size;
+        const R* slot = reinterpret_cast<const R*>(a.workspace) + (local * e.tiles + tile) * e.slot.size;
         load_rows<E>(a.query, b * a.q_b + h * a.q_h + t * a.q_t, a.q_t, spec[kQueryStep], rows, e.K, e.kp, s.f.q);
         load_rows<E>(a.key, b * a.k_b + h * a.k_h + t * a.k_t, a.k_t, spec[kKeyStep], rows, e.K, e.kp, s.f.k);
         load_rows<Wide>(a.log_decay, b * a.g_b + hv * a.g_h + t * a.g_t, a.g_t, spec[kDecayStep], rows, e.K, e.kp, s.f.g);
@@ -238,7 +238,7 @@ void epilogue_tile(const KdaEpilogueArgs& a, const Spec& spec, const Extents& e,
 void epilogue_run(const KdaEpilogueArgs& a, DType dtype, const Spec& spec, Grid grid) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
-        const Extents e = extents_of(spec, dtype == DType::f64, a.scale);
+        const Extents e = extents_of(spec);
         cpu::parallel_for(grid.x, 1, [&](std::int64_t begin, std::int64_t end) {
             EpilogueScratch<typename E::Value> scratch(e);
             for (std::int64_t i = begin; i < end; i++) epilogue_tile<E>(a, spec, e, i, scratch);

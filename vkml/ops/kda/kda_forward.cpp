@@ -3,6 +3,7 @@
 #include "vkml/autograd/node.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/fill/fill.h"
+#include "vkml/ops/kda/kda_fast.h"
 #include "vkml/ops/kda/kda_internal.h"
 #include "vkml/ops/kda/kda_launch.h"
 
@@ -37,12 +38,13 @@ void copy_first_boundary(const Problem& p, const Inputs& in, const Tensor& bound
 
 void run_forward(std::string_view op, const Problem& p, const Inputs& in, const KdaOutput& out, std::int64_t spacing,
                  KdaPrecision precision) {
+    if (precision == KdaPrecision::fast && !p.device.is_cpu() && run_forward_fast(op, p, in, out, spacing)) return;
     const bool wanted = out.boundaries.defined();
     const bool aligned = !wanted || spacing % kTile == 0 || spacing >= p.T;
     const bool keep = !aligned;  // states inside a tile are rebuilt from the residuals
     const Slabs plan = plan_slabs(p, keep);
     const Storage workspace = stream(p.device).allocate(plan.workspace());
-    Launcher launch(op, p, in, workspace, precision);
+    Launcher launch(op, p, in, workspace);
     const StateView initial = state_view(strided(in.initial_state)), running = state_view(strided(out.final_state));
     const std::int64_t spacing_tiles = spacing >= p.T ? p.tiles() : spacing / kTile;
     for (std::int64_t head = 0; head < p.heads(); head += plan.heads)
@@ -101,8 +103,8 @@ KdaOutput chunk_kda(const Tensor& query, const Tensor& key, const Tensor& value,
                     KdaPrecision precision) {
     const kda::Inputs in{query, key, value, log_decay, beta, initial_state};
     const kda::Problem p = kda::check_inputs("chunk_kda", in, scale, chunk_size);
-    kda::check_widths("chunk_kda", p);
     if (retain_boundaries) kda::check_boundary_count("chunk_kda", p);
+    kda::check_widths("chunk_kda", p);
     const TensorArg args[] = {query, key, value, log_decay, beta, initial_state};
     const bool tracked = tracks(args);
     // The gradient starts from the caller's boundaries if tiles start there, else from some of its own.

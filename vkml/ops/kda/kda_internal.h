@@ -10,6 +10,7 @@
 namespace vkml::kda {
 
 inline constexpr std::int64_t kTile = 64;
+inline constexpr std::int64_t kMostTokens = 0x7fffffff;
 inline constexpr std::int64_t kMostWidth = 256;  // of K and V in the Vulkan kernels
 
 /// Names in messages, and the tensors, in the order of the checks.
@@ -65,8 +66,16 @@ Strided strided(const Tensor& t);
 /// Extents of K and V in the workspace.
 std::uint32_t padded(const Problem& p, std::int64_t width);
 
+/// HV - 1 and HV / H - 1 in 16 bits each, for the Vulkan kernels.
+std::uint32_t heads_packed(const Problem& p);
+
+/// For tests: bytes of workspace to plan with; 0: as ever.
+void force_workspace(std::size_t bytes);
+/// For tests: the row of the table kda.path to use where it fits; empty: the first that does.
+void force_path(std::string_view name);
+
 /// The specialization constants of KdaSpec; `steps`: innermost strides of query, key, value, log_decay, output.
-Spec spec_of(const Problem& p, std::initializer_list<std::uint32_t> steps, bool keep);
+Spec spec_of(const Problem& p, std::initializer_list<std::uint32_t> steps, std::int64_t tiles, bool keep);
 
 /// Spacing between states that forward stores, in tokens; none: no boundaries.
 void run_forward(std::string_view op, const Problem& p, const Inputs& in, const KdaOutput& out, std::int64_t spacing,
@@ -74,6 +83,6 @@ void run_forward(std::string_view op, const Problem& p, const Inputs& in, const 
 void run_decode(const Problem& p, const Inputs& in, const Tensor& output, const Tensor& state_out);
 /// `boundaries`, if defined, are states every p.chunk_size tokens.
 void run_backward(std::string_view op, const Problem& p, const Inputs& in, const Tensor& grad_output,
-                  const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out, KdaPrecision precision);
+                  const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out);
 
 }  // namespace vkml::kda

@@ -18,19 +18,20 @@ void decode_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 
 inline constexpr Kernel prepare_kernel{"kda_prepare", spv::kda_prepare, prepare_cpu};
 inline constexpr Kernel scan_wide_kernel{"kda_scan", spv::kda_scan_wide, scan_cpu};
+inline constexpr Kernel scan_half_kernel{"kda_scan", spv::kda_scan_half, scan_cpu};
 inline constexpr Kernel scan_narrow_kernel{"kda_scan", spv::kda_scan_narrow, scan_cpu};
 inline constexpr Kernel boundary_kernel{"kda_boundary", spv::kda_boundary, boundary_cpu};
 inline constexpr Kernel reverse_wide_kernel{"kda_reverse", spv::kda_reverse_wide, reverse_cpu};
+inline constexpr Kernel reverse_half_kernel{"kda_reverse", spv::kda_reverse_half, reverse_cpu};
 inline constexpr Kernel reverse_narrow_kernel{"kda_reverse", spv::kda_reverse_narrow, reverse_cpu};
 inline constexpr Kernel epilogue_kernel{"kda_epilogue", spv::kda_epilogue, epilogue_cpu};
 inline constexpr Kernel decode_kernel{"kda_decode", spv::kda_decode, decode_cpu};
 
-/// Positions of the specialization constants that all kernels but decode share.
-enum KdaSpec : int { kK, kV, kH, kHV, kQueryStep, kKeyStep, kValueStep, kDecayStep, kOutputStep, kKeep, kPad, kScaleLow, kScaleHigh };
-/// Those of decode.
-enum KdaDecodeSpec : int { kStateRow = 8, kStateColumn = 9 };
-
-/// Value columns of a workgroup of the scans, by variant.
-inline constexpr std::uint32_t kWideColumns = 32, kNarrowColumns = 8;
+/// Positions of the specialization constants: innermost strides, then what only the CPU takes this way.
+enum KdaSpec : int {
+    kQueryStep, kKeyStep, kValueStep, kDecayStep, kOutputStep, kK, kV, kH, kHV, kTiles, kKeep, kPad, kScaleLow, kScaleHigh
+};
+/// Of decode: strides of the state in place of what it does not need.
+enum KdaDecodeSpec : int { kStateRow = kTiles, kStateColumn = kKeep, kAligned = kOutputStep };
 
 }  // namespace vkml::kda

@@ -1,6 +1,7 @@
 #include "vkml/ops/kda/kda_launch.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "vkml/ops/kda/kda_args.h"
 #include "vkml/ops/kda/kda_kernel.h"
@@ -12,22 +13,47 @@ namespace {
 
 std::uint32_t word(std::int64_t n) { return static_cast<std::uint32_t>(std::min<std::int64_t>(n, 0x7fffffff)); }
 
+/// K, V, tiles and heads as the Vulkan kernels take them; the CPU's come by specialization constants.
+std::uint32_t widths_of(const Problem& p, std::int64_t tiles, bool keep) {
+    const auto byte = [](std::int64_t n) { return static_cast<std::uint32_t>(n - 1) & 0xffu; };
+    return byte(p.K) | byte(p.V) << 8 | static_cast<std::uint32_t>(tiles - 1) << 16 | static_cast<std::uint32_t>(keep) << 31;
+}
+
+/// Variants of the two scans: value columns of a workgroup.
 struct Path {
     const Kernel *scan, *reverse;
     std::uint32_t columns;
 };
-constexpr Path kPaths[] = {{&scan_wide_kernel, &reverse_wide_kernel, kWideColumns},
-                           {&scan_narrow_kernel, &reverse_narrow_kernel, kNarrowColumns}};
+constexpr Path kPaths[] = {{&scan_wide_kernel, &reverse_wide_kernel, 32},
+                           {&scan_half_kernel, &reverse_half_kernel, 16},
+                           {&scan_narrow_kernel, &reverse_narrow_kernel, 8}};
 
-struct PathProblem {
-    std::uint32_t kp, vp;
-};
-const char* refuses_wide(const PathProblem&, const Limits& limits) {
-    return limits.shared_memory < 49152 ? "the device has less than 48 KiB of shared memory" : nullptr;
+std::atomic<int> forced_path{-1};
+bool other_forced(int path) {
+    const int forced = forced_path.load(std::memory_order_relaxed);
+    return forced >= 0 && forced != path;
 }
-constexpr Variant<PathProblem> kTable[] = {{"wide", refuses_wide}, {"narrow", never<PathProblem>}};
+
+const char* refuses_wide(const Problem& p, const Limits& limits) {
+    if (other_forced(0)) return "another path is asked for by name";
+    if (p.K > 128) return "32 columns of a state of more than 128 rows do not fit";
+    return limits.shared_memory < 32768 ? "the device has less than 32 KiB of shared memory" : nullptr;
+}
+const char* refuses_half(const Problem&, const Limits& limits) {
+    if (other_forced(1)) return "another path is asked for by name";
+    return limits.shared_memory < 24576 ? "the device has less than 24 KiB of shared memory" : nullptr;
+}
+constexpr Variant<Problem> kTable[] = {{"wide", refuses_wide}, {"half", refuses_half}, {"narrow", never<Problem>}};
 
 }  // namespace
+
+void force_path(std::string_view name) {
+    int path = -1;
+    for (int i = 0; i < static_cast<int>(std::size(kTable)); i++)
+        if (kTable[i].name == name) path = i;
+    check(name.empty() || path >= 0, "force_path: expected wide, half or narrow, got ", name);
+    forced_path.store(path, std::memory_order_relaxed);
+}
 
 StateView state_view(const Strided& state) {
     StateView view;
@@ -39,10 +65,10 @@ StateView state_view(const Strided& state) {
     return view;
 }
 
-Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace, KdaPrecision)
+Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace)
     : p_(p), stream_(stream(p.device)), workspace_(workspace), query_(strided(in.query)), key_(strided(in.key)),
       value_(strided(in.value)), decay_(strided(in.log_decay)), beta_(strided(in.beta)) {
-    if (!p.device.is_cpu()) path_ = choose("kda.path", op, kTable, {padded(p, p.K), padded(p, p.V)}, stream_.limits());
+    if (!p.device.is_cpu()) path_ = choose("kda.path", op, kTable, p, stream_.limits());
 }
 
 std::uint32_t Launcher::columns() const {
@@ -50,12 +76,13 @@ std::uint32_t Launcher::columns() const {
 }
 
 void Launcher::prepare(const Slab& slab, bool keep) {
-    KdaPrepareArgs a{query_.tensor.address(), key_.tensor.address(), value_.tensor.address(), decay_.tensor.address(),
-                     beta_.tensor.address(), workspace_->address,
+    const std::int64_t first = slab.tile0 * kTile;
+    const auto from = [&](const Strided& x) { return x.tensor.address() + static_cast<Address>(first) * x.s[2] * itemsize(x.tensor.dtype()); };
+    KdaPrepareArgs a{from(query_), from(key_), from(value_), from(decay_), from(beta_), workspace_->address,
                      query_.s[0], query_.s[1], query_.s[2], key_.s[0], key_.s[1], key_.s[2], value_.s[0], value_.s[1], value_.s[2],
                      decay_.s[0], decay_.s[1], decay_.s[2], beta_.s[0], beta_.s[1], beta_.s[2],
-                     static_cast<float>(p_.scale), word(p_.T), word(slab.tile0), word(slab.tiles), word(slab.head0)};
-    const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, keep);
+                     static_cast<float>(p_.scale), word(p_.T - first), widths_of(p_, slab.tiles, keep), heads_packed(p_), word(slab.head0)};
+    const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, keep);
     stream_.launch(prepare_kernel, p_.dtype, spec, {word(slab.heads * slab.tiles)}, a,
                    {query_.tensor, key_.tensor, value_.tensor, decay_.tensor, beta_.tensor}, {workspace_});
 }
@@ -64,17 +91,17 @@ void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const St
                     const Tensor& boundaries, std::int64_t spacing_tiles) {
     const auto address = [](const Tensor& t) { return t.defined() ? t.address() : 0; };
     KdaScanArgs a{workspace_->address, from.address, to_address, address(output), address(boundaries),
-                  from.s[0], from.s[1], from.s[2], from.s[3], word(p_.T), word(slab.tile0), word(slab.tiles), word(slab.head0),
-                  word(p_.heads()), word(spacing_tiles)};
-    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {}, keep), {word(slab.heads) * columns()}, a, {from.storage},
+                  from.s[0], from.s[1], from.s[2], from.s[3], word(p_.T), word(slab.tile0), widths_of(p_, slab.tiles, keep), heads_packed(p_),
+                  word(slab.head0), word(p_.heads()), word(spacing_tiles)};
+    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {}, slab.tiles, keep), {word(slab.heads) * columns()}, a, {from.storage},
                    {workspace_, to, output, boundaries});
 }
 
 void Launcher::boundary(const Slab& slab, const Tensor& boundaries, std::int64_t spacing) {
     KdaBoundaryArgs a{workspace_->address, boundaries.address(), key_.tensor.address(), decay_.tensor.address(),
                       key_.s[0], key_.s[1], key_.s[2], decay_.s[0], decay_.s[1], decay_.s[2],
-                      word(p_.T), word(slab.tile0), word(slab.tiles), word(slab.head0), word(p_.heads()), word(spacing)};
-    const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, true);
+                      word(p_.T), word(slab.tile0), widths_of(p_, slab.tiles, true), heads_packed(p_), word(slab.head0), word(p_.heads()), word(spacing)};
+    const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, true);
     const Grid grid{word(slab.heads * slab.tiles), p_.device.is_cpu() ? 1 : word(ceil_div(static_cast<std::uint64_t>(p_.K * p_.V), 128)), 1};
     stream_.launch(boundary_kernel, p_.dtype, spec, grid, a, {workspace_, key_.tensor, decay_.tensor}, {boundaries});
 }
@@ -83,8 +110,8 @@ void Launcher::reverse(const Slab& slab, const Strided& grad_output, const State
     const Tensor& g = grad_output.tensor;
     KdaReverseArgs a{workspace_->address, g.defined() ? g.address() : 0, from.address, to.address(),
                      grad_output.s[0], grad_output.s[1], grad_output.s[2], from.s[0], from.s[1], from.s[2], from.s[3],
-                     word(p_.T), word(slab.tile0), word(slab.tiles), word(slab.head0)};
-    stream_.launch(*kPaths[path_].reverse, p_.dtype, spec_of(p_, {0, 0, 0, 0, grad_output.s[3]}, true),
+                     word(p_.T), word(slab.tile0), widths_of(p_, slab.tiles, true), heads_packed(p_), word(slab.head0)};
+    stream_.launch(*kPaths[path_].reverse, p_.dtype, spec_of(p_, {0, 0, 0, 0, grad_output.s[3]}, slab.tiles, true),
                    {word(slab.heads) * columns()}, a, {g, from.storage}, {workspace_, to});
 }
 
@@ -93,8 +120,8 @@ void Launcher::epilogue(const Slab& slab, const KdaGradients& out) {
                       out.query.address(), out.key.address(), out.value.address(), out.log_decay.address(), out.beta.address(),
                       query_.s[0], query_.s[1], query_.s[2], key_.s[0], key_.s[1], key_.s[2],
                       decay_.s[0], decay_.s[1], decay_.s[2],
-                      static_cast<float>(p_.scale), word(p_.T), word(slab.tile0), word(slab.tiles), word(slab.head0)};
-    const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, true);
+                      word(p_.T), word(slab.tile0), widths_of(p_, slab.tiles, true), heads_packed(p_), word(slab.head0)};
+    const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, true);
     stream_.launch(epilogue_kernel, p_.dtype, spec, {word(slab.heads / p_.group() * slab.tiles)}, a,
                    {query_.tensor, key_.tensor, decay_.tensor},
                    {workspace_, out.query, out.key, out.value, out.log_decay, out.beta});

@@ -21,7 +21,7 @@ StateView state_view(const Strided& state);
 /// What a call launches with; made once per call.
 class Launcher {
 public:
-    Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace, KdaPrecision precision);
+    Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace);
 
     void prepare(const Slab& slab, bool keep);
     void scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address, const Tensor& output,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <limits>
 
@@ -16,6 +17,13 @@ constexpr std::int64_t kMostSlots = 32768, kMostHeads = 1024;
 // On the CPU a slab should stay in the caches.
 constexpr std::size_t kCpuWorkspace = std::size_t{8} << 20;
 
+std::atomic<std::size_t> forced_workspace{0};
+
+std::size_t budget_of(const Problem& p) {
+    if (const std::size_t forced = forced_workspace.load(std::memory_order_relaxed)) return forced;
+    return p.device.is_cpu() ? kCpuWorkspace : kMostWorkspace;
+}
+
 std::uint32_t pad_of(const Problem& p) { return p.device.is_cpu() ? 16 : 8; }
 
 }  // namespace
@@ -25,11 +33,13 @@ std::uint32_t padded(const Problem& p, std::int64_t width) {
     return (static_cast<std::uint32_t>(width) + pad - 1) / pad * pad;
 }
 
+void force_workspace(std::size_t bytes) { forced_workspace.store(bytes, std::memory_order_relaxed); }
+
 Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align) {
     const KdaSlot slot = kdaSlot(padded(p, p.K), padded(p, p.V), keep, p.group() > 1);
     Slabs s;
     s.slot_bytes = std::size_t{slot.size} * itemsize(p.wide);
-    const std::size_t budget = p.device.is_cpu() ? kCpuWorkspace : kMostWorkspace;
+    const std::size_t budget = budget_of(p);
     const std::int64_t slots = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / s.slot_bytes), 1, kMostSlots);
     const std::int64_t group = p.group(), groups = p.heads() / group;
     // Heads fill the device while tiles only lengthen a slab, so heads are given up last, and only down to a full device.
@@ -58,14 +68,19 @@ Strided strided(const Tensor& t) {
     return out;
 }
 
-Spec spec_of(const Problem& p, std::initializer_list<std::uint32_t> steps, bool keep) {
+std::uint32_t heads_packed(const Problem& p) {
+    return (static_cast<std::uint32_t>(p.HV - 1) & 0xffffu) | static_cast<std::uint32_t>(p.group() - 1) << 16;
+}
+
+Spec spec_of(const Problem& p, std::initializer_list<std::uint32_t> steps, std::int64_t tiles, bool keep) {
     const auto word = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };
     std::uint32_t step[5] = {};
     std::copy(steps.begin(), steps.end(), step);
-    // A float scale is an argument; a double one, which only the CPU needs, comes this way.
-    const auto bits = p.device.is_cpu() ? std::bit_cast<std::uint64_t>(p.scale) : 0;
-    return {word(p.K), word(p.V), word(p.H), word(p.HV), step[0], step[1], step[2], step[3], step[4], keep, pad_of(p),
-            static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32)};
+    // A pipeline per layout, not per shape: Vulkan kernels get the extents and a float scale as arguments.
+    if (!p.device.is_cpu()) return {step[0], step[1], step[2], step[3], step[4]};
+    const auto bits = std::bit_cast<std::uint64_t>(p.scale);
+    return {step[0], step[1], step[2], step[3], step[4], word(p.K), word(p.V), word(p.H), word(p.HV), word(tiles), keep, pad_of(p),
+            word(static_cast<std::int64_t>(bits)), word(static_cast<std::int64_t>(bits >> 32))};
 }
 
 }  // namespace vkml::kda

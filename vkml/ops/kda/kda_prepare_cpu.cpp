@@ -87,8 +87,8 @@ template <class E>
 void prepare_tile(const KdaPrepareArgs& a, const Spec& spec, const Extents& e, std::int64_t index, PrepareScratch<typename E::Value>& s) {
     using R = typename E::Value;
     using Wide = WideOf<E>;
-    const std::int64_t head = a.head0 + index / a.ntiles, t0 = (a.tile0 + index % a.ntiles) * 64;
-    const std::int64_t rows = std::min<std::int64_t>(64, a.tokens - t0);
+    const std::int64_t head = a.head0 + index / e.tiles, t0 = index % e.tiles * 64;
+    const std::int64_t rows = std::min<std::int64_t>(64, a.left - t0);
     const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV), h = hv / static_cast<std::uint64_t>(e.group);
     const auto t = static_cast<std::uint64_t>(t0);
     R* slot = reinterpret_cast<R*>(a.workspace) + index * e.slot.size;
@@ -113,7 +113,7 @@ void prepare_tile(const KdaPrepareArgs& a, const Spec& spec, const Extents& e, s
 void prepare_run(const KdaPrepareArgs& a, DType dtype, const Spec& spec, Grid grid) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
-        const Extents e = extents_of(spec, dtype == DType::f64, a.scale);
+        const Extents e = extents_of(spec);
         cpu::parallel_for(grid.x, 1, [&](std::int64_t begin, std::int64_t end) {
             PrepareScratch<typename E::Value> scratch(e.kp);
             for (std::int64_t i = begin; i < end; i++) prepare_tile<E>(a, spec, e, i, scratch);

@@ -1,5 +1,5 @@
 #include "bind.h"
-#include "vkml/ops/kda/kda.h"
+#include "vkml/ops/kda/kda_internal.h"
 
 namespace {
 
@@ -25,7 +25,7 @@ VKML_PYTHON(kda) {
            const MaybeTensor& initial_state, MaybeNumber scale, std::int64_t chunk_size, bool retain_boundaries, const std::string& precision) {
             KdaOutput out;
             {
-                const nb::gil_scoped_release release;
+                const GilRelease release;
                 out = chunk_kda(query, key, value, log_decay, beta, given(initial_state), scale, chunk_size, retain_boundaries,
                                 precision_of("chunk_kda", precision));
             }
@@ -78,7 +78,7 @@ Examples
            const MaybeTensor& boundaries, MaybeNumber scale, std::int64_t chunk_size, const std::string& precision) {
             KdaGradients g;
             {
-                const nb::gil_scoped_release release;
+                const GilRelease release;
                 g = chunk_kda_backward(query, key, value, log_decay, beta, given(initial_state), given(grad_output),
                                        given(grad_final_state), given(boundaries), scale, chunk_size,
                                        precision_of("chunk_kda_backward", precision));
@@ -138,4 +138,7 @@ Examples
 >>> o.tolist()
 [[[[2.0, 2.0]]]]
 )");
+    // For tests of the slabs and of the rows of kda.path.
+    m.def("_force_kda_workspace", [](std::size_t bytes) { kda::force_workspace(bytes); });
+    m.def("_force_kda_path", [](const std::string& name) { kda::force_path(name); });
 }

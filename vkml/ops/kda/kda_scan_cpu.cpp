@@ -39,8 +39,8 @@ void scan_head(const KdaScanArgs& a, const Extents& e, std::int64_t local, std::
     const std::int64_t head = a.head0 + local, n = std::min(kColumns, e.vp - c0);
     std::vector<R> state(static_cast<std::size_t>(e.kp * n)), u(static_cast<std::size_t>(64 * n)), o(u.size());
     load_state(a, e, head, c0, n, state.data());
-    for (std::int64_t tile = 0; tile < a.ntiles; tile++) {
-        R* slot = reinterpret_cast<R*>(a.workspace) + (local * a.ntiles + tile) * e.slot.size;
+    for (std::int64_t tile = 0; tile < e.tiles; tile++) {
+        R* slot = reinterpret_cast<R*>(a.workspace) + (local * e.tiles + tile) * e.slot.size;
         R* r = slot + e.slot.r + c0;
         const std::int64_t at = a.tile0 + tile, rows = std::min<std::int64_t>(64, a.tokens - at * 64);
         if (e.keep) copy_columns(state.data(), n, slot + e.slot.s + c0, e.vp, e.kp, n);
@@ -73,8 +73,8 @@ void reverse_head(const KdaReverseArgs& a, const Spec& spec, const Extents& e, s
     const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV);
     std::vector<R> state(static_cast<std::size_t>(e.kp * n)), g(static_cast<std::size_t>(64 * n)), du(g.size());
     load_state(a, e, head, c0, n, state.data());
-    for (std::int64_t tile = a.ntiles - 1; tile >= 0; tile--) {
-        R* slot = reinterpret_cast<R*>(a.workspace) + (local * a.ntiles + tile) * e.slot.size;
+    for (std::int64_t tile = e.tiles - 1; tile >= 0; tile--) {
+        R* slot = reinterpret_cast<R*>(a.workspace) + (local * e.tiles + tile) * e.slot.size;
         const std::int64_t t0 = (a.tile0 + tile) * 64, rows = std::min<std::int64_t>(64, a.tokens - t0);
         const std::uint64_t offset = b * a.o_b + hv * a.o_h + static_cast<std::uint64_t>(t0) * a.o_t + static_cast<std::uint64_t>(c0) * spec[kOutputStep];
         if (a.grad_output) load_rows<E>(a.grad_output, offset, a.o_t, spec[kOutputStep], rows, count, n, g.data());
@@ -98,7 +98,7 @@ void reverse_head(const KdaReverseArgs& a, const Spec& spec, const Extents& e, s
 
 void scan_run(const KdaScanArgs& a, DType dtype, const Spec& spec, Grid grid) {
     with_element(dtype, [&](auto element) {
-        const Extents e = extents_of(spec, dtype == DType::f64, 0);
+        const Extents e = extents_of(spec);
         const std::int64_t slices = (e.vp + kColumns - 1) / kColumns;
         cpu::parallel_for(grid.x * slices, 1, [&](std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; i++) scan_head<decltype(element)>(a, e, i / slices, i % slices * kColumns);
@@ -108,7 +108,7 @@ void scan_run(const KdaScanArgs& a, DType dtype, const Spec& spec, Grid grid) {
 
 void reverse_run(const KdaReverseArgs& a, DType dtype, const Spec& spec, Grid grid) {
     with_element(dtype, [&](auto element) {
-        const Extents e = extents_of(spec, dtype == DType::f64, 0);
+        const Extents e = extents_of(spec);
         const std::int64_t slices = (e.vp + kColumns - 1) / kColumns;
         cpu::parallel_for(grid.x * slices, 1, [&](std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; i++) reverse_head<decltype(element)>(a, spec, e, i / slices, i % slices * kColumns);
@@ -120,7 +120,7 @@ void reverse_run(const KdaReverseArgs& a, DType dtype, const Spec& spec, Grid gr
 template <class E>
 void boundary_tile(const KdaBoundaryArgs& a, const Spec& spec, const Extents& e, std::int64_t index) {
     using R = typename E::Value;
-    const std::int64_t head = a.head0 + index / a.ntiles, t0 = (a.tile0 + index % a.ntiles) * 64;
+    const std::int64_t head = a.head0 + index / e.tiles, t0 = (a.tile0 + index % e.tiles) * 64;
     const std::int64_t rows = std::min<std::int64_t>(64, a.tokens - t0), spacing = a.spacing;
     const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV), h = hv / static_cast<std::uint64_t>(e.group);
     const auto t = static_cast<std::uint64_t>(t0);
@@ -144,7 +144,7 @@ void boundary_tile(const KdaBoundaryArgs& a, const Spec& spec, const Extents& e,
 
 void boundary_run(const KdaBoundaryArgs& a, DType dtype, const Spec& spec, Grid grid) {
     with_element(dtype, [&](auto element) {
-        const Extents e = extents_of(spec, dtype == DType::f64, 0);
+        const Extents e = extents_of(spec);
         cpu::parallel_for(grid.x, 1, [&](std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; i++) boundary_tile<decltype(element)>(a, spec, e, i);
         });

@@ -107,17 +107,17 @@ void fade(R* state, std::int64_t ld, const R* x, std::int64_t rows, std::int64_t
 
 /// The extents of a call and where the workspace keeps things.
 struct Extents {
-    std::int64_t K, V, H, HV, kp, vp, group;
+    std::int64_t K, V, H, HV, tiles, kp, vp, group;
     bool keep;
     double scale;
     KdaSlot slot;
 };
-inline Extents extents_of(const Spec& spec, bool f64, float scale) {
-    Extents e{spec[kK], spec[kV], spec[kH], spec[kHV], 0, 0, spec[kHV] / spec[kH], spec[kKeep] != 0, scale, {}};
+inline Extents extents_of(const Spec& spec) {
+    Extents e{spec[kK], spec[kV], spec[kH], spec[kHV], spec[kTiles], 0, 0, spec[kHV] / spec[kH], spec[kKeep] != 0, 1, {}};
     const std::int64_t pad = spec[kPad];
     e.kp = (e.K + pad - 1) / pad * pad;
     e.vp = (e.V + pad - 1) / pad * pad;
-    if (f64) e.scale = std::bit_cast<double>(static_cast<std::uint64_t>(spec[kScaleHigh]) << 32 | spec[kScaleLow]);
+    e.scale = std::bit_cast<double>(static_cast<std::uint64_t>(spec[kScaleHigh]) << 32 | spec[kScaleLow]);
     e.slot = kdaSlot(static_cast<std::uint32_t>(e.kp), static_cast<std::uint32_t>(e.vp), e.keep, e.group > 1);
     return e;
 }

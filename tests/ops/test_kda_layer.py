@@ -1,0 +1,175 @@
+"""vkml.nn.KimiDeltaAttention and ShortConvolution: the formulas in float64, caches in every split, gates at their ends."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+from helpers import tensor, to_numpy
+from kda_reference import forward
+
+import vkml
+from vkml import nn
+
+KINDS = {
+    "softplus": dict(),
+    "sigmoid": dict(num_v_heads=4, head_v_dim=6, gate="sigmoid", conv_bias=True, beta_scale=2.0),
+}  # fmt: skip
+
+
+def sigmoid(x):
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def layer_of(kind: str, device: str, **more) -> nn.KimiDeltaAttention:
+    vkml.manual_seed(3)
+    return nn.KimiDeltaAttention(24, num_heads=2, head_dim=8, **KINDS[kind], **more).to(device)
+
+
+def convolved(p, name, x, size):
+    w = p[f"{name}.weight"]
+    padded = np.concatenate([np.zeros((x.shape[0], size - 1, x.shape[2])), x], 1)
+    y = sum(padded[:, i : i + x.shape[1]] * w[:, 0, i] for i in range(size)) + p.get(f"{name}.bias", 0)
+    return y * sigmoid(y)
+
+
+def reference(layer: nn.KimiDeltaAttention, x: np.ndarray) -> np.ndarray:
+    p = {name: to_numpy(t) for name, t in layer.named_parameters()}
+    B, T, _ = x.shape
+    H, HV, K, V = layer.num_heads, layer.num_v_heads, layer.head_dim, layer.head_v_dim
+    q, k, v = (convolved(p, f"{n}_conv1d", x @ p[f"{n}_proj.weight"].T, layer.conv_size) for n in "qkv")
+    q, k, v = (y.reshape(B, T, n, -1).transpose(0, 2, 1, 3) for y, n in ((q, H), (k, H), (v, HV)))
+    q, k = (y / np.sqrt((y**2).sum(-1, keepdims=True) + 1e-6) for y in (q, k))
+    f = (x @ p["f_proj.0.weight"].T @ p["f_proj.1.weight"].T + p["dt_bias"]).reshape(B, T, HV, K).transpose(0, 2, 1, 3)
+    a = np.exp(p["A_log"])[:, None, None]
+    softplus = np.maximum(f, 0) + np.log1p(np.exp(-np.abs(f)))
+    g = -a * softplus if layer.gate == "softplus" else layer.gate_lower_bound * sigmoid(a * f)
+    beta = layer.beta_scale * sigmoid(x @ p["b_proj.weight"].T).transpose(0, 2, 1)
+    o = forward(q, k, v, g, beta)[0].transpose(0, 2, 1, 3)
+    y = o / np.sqrt((o**2).mean(-1, keepdims=True) + layer.norm_eps) * p["o_norm.weight"]
+    gate = x @ p["g_proj.0.weight"].T @ p["g_proj.1.weight"].T + p["g_proj.1.bias"]
+    return (y * sigmoid(gate).reshape(B, T, HV, V)).reshape(B, T, HV * V) @ p["o_proj.weight"].T
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values(kind, device, rng):
+    layer, x = layer_of(kind, device), rng.normal(size=(2, 20, 24))
+    want = reference(layer, x.astype(np.float32).astype(np.float64))
+    np.testing.assert_allclose(to_numpy(layer(tensor(x, "float32", device))), want, atol=1e-5 * np.abs(want).max(), rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_by_differences(kind, device, rng):
+    layer, x = layer_of(kind, device), rng.normal(size=(1, 9, 24)).astype(np.float32).astype(np.float64)
+    weight = rng.normal(size=x.shape).astype(np.float32)
+    (layer(tensor(x, "float32", device)) * tensor(weight, "float32", device)).sum().backward()
+    for name, p in layer.named_parameters():
+        held, direction = to_numpy(p), rng.normal(size=p.shape)
+        direction = direction.astype(np.float32).astype(np.float64)
+        values = []
+        for step in (2.0**-10, -(2.0**-10)):
+            with vkml.no_grad():
+                p.copy_(tensor(held + step * direction, "float32", device))
+            values.append((reference(layer, x) * weight).sum())
+            moved = (to_numpy(p) - held) / step  # as rounded
+        with vkml.no_grad():
+            p.copy_(tensor(held, "float32", device))
+        slope, got = (values[0] - values[1]) / 2.0**-9, (to_numpy(p.grad) * moved).sum()
+        assert abs(slope - got) <= 2e-3 * np.abs(to_numpy(p.grad) * moved).sum() + 1e-4, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("splits", [[20], [1] * 20, [13, 1, 1, 5], [2, 2, 16], [0, 20]])
+def test_cache_in_every_split(kind, splits, device, rng):
+    layer, x = layer_of(kind, device), tensor(rng.normal(size=(2, 20, 24)), "float32", device)
+    with vkml.no_grad():
+        whole, cache, parts, begin = to_numpy(layer(x)), layer.new_cache(2), [], 0
+        for length in splits:
+            parts.append(to_numpy(layer(vkml.narrow(x, 1, begin, length), cache)))
+            begin += length
+    assert cache.length == 20
+    np.testing.assert_allclose(np.concatenate(parts, 1), whole, atol=3e-6 * np.abs(whole).max(), rtol=0)
+
+
+def test_cached_tensors_are_constants(rng):
+    layer, x = layer_of("softplus", "cpu"), tensor(rng.normal(size=(1, 6, 24)))
+    cache = layer.new_cache(1)
+    layer(x, cache)
+    layer(x, cache).sum().backward()
+    assert not cache.state.requires_grad and not cache.conv_q.requires_grad
+
+
+def test_sixteen_bit_model_keeps_its_decays(device, rng):
+    layer = layer_of("softplus", device).bfloat16()
+    assert layer.A_log.dtype == layer.dt_bias.dtype == vkml.float32 and layer.q_proj.weight.dtype == vkml.bfloat16
+    x = rng.normal(size=(2, 20, 24))
+    got, want = to_numpy(layer(tensor(x, "bfloat16", device))), reference(layer, x)
+    assert np.linalg.norm(got - want) <= 3e-2 * np.linalg.norm(want)
+
+
+def test_start_values():
+    for kind in KINDS:
+        layer = layer_of(kind, "cpu")
+        dt = to_numpy(layer.log_decay(vkml.zeros(1, 1, 24)))
+        assert (-1.7 <= dt).all() and (dt <= -9e-4).all()
+    assert layer.no_weight_decay()[0] is layer.A_log
+
+
+@pytest.mark.parametrize("at", [100.0, -100.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gates_at_their_ends(kind, at, device, rng):
+    layer, x = layer_of(kind, device), tensor(rng.normal(size=(1, 70, 24)), "float32", device)
+    with vkml.no_grad():
+        layer.dt_bias.copy_(vkml.full(layer.dt_bias.shape, at, device=device))
+    y = layer(x * 1.0)
+    y.sum().backward()
+    assert np.isfinite(to_numpy(y)).all()
+    assert all(np.isfinite(to_numpy(p.grad)).all() for p in layer.parameters())
+
+
+def test_zero_input(device):
+    layer = layer_of("softplus", device)
+    y = layer(vkml.zeros(1, 5, 24, device=device))
+    y.sum().backward()
+    assert (to_numpy(y) == 0).all() and all(np.isfinite(to_numpy(p.grad)).all() for p in layer.parameters())
+
+
+@pytest.mark.parametrize("options", [dict(gate="tanh"), dict(num_v_heads=3), dict(gate_lower_bound=1.0)])
+def test_refused(options):
+    with pytest.raises(vkml.ShapeError, match="KimiDeltaAttention: "):
+        nn.KimiDeltaAttention(24, num_heads=2, head_dim=8, **options)
+
+
+@functools.cache
+def convolution_cases() -> dict:
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = collect_testcases("CausalConvWithState")
+    return {c.name.removeprefix("test_"): c for c in found if len(c.model.graph.node) == 1}
+
+
+def test_onnx_causal_convolution(device):
+    assert len(convolution_cases()) == 13
+    for name, case in convolution_cases().items():
+        node = case.model.graph.node[0]
+        given = dict(zip((n for n in node.input if n), case.data_sets[0][0], strict=True))
+        attributes = {a.name: a.s.decode() or a.i for a in node.attribute}
+        x, w = given["input"], given["weight"]
+        dtype = "float16" if x.dtype == np.float16 else "float32"
+        activation = attributes.get("activation", "none")
+        layer = nn.ShortConvolution(w.shape[0], w.shape[2], "bias" in given, "silu" if activation in ("silu", "swish") else None)
+        layer.weight = nn.Parameter(tensor(w, dtype))
+        if "bias" in given:
+            layer.bias = nn.Parameter(tensor(given["bias"], dtype))
+        layer.to(device)
+        tail = tensor(given["past_state"], dtype, device) if "past_state" in given else None
+        columns = tensor(x.transpose(0, 2, 1), dtype, device)
+        bound = 2e-3 if dtype == "float16" else 1e-6
+        got = to_numpy(layer(columns, tail)).transpose(0, 2, 1)
+        np.testing.assert_allclose(got, case.data_sets[0][1][0], atol=bound, rtol=bound, err_msg=name)
+        if len(case.data_sets[0][1]) > 1:
+            np.testing.assert_allclose(to_numpy(layer.next_tail(columns, tail)), case.data_sets[0][1][1], atol=1e-6, err_msg=name)
