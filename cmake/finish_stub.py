@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 HEAD = '''import builtins
-import numpy as numpy
+import numpy as _numpy
 import typing
 import collections.abc
 
@@ -59,6 +59,9 @@ def finish(text: str) -> str:
             name, bracket, rest = line.partition("(")
             line = name + bracket + TYPE.sub(qualified, rest)
             line = line.replace("protocol: builtins.int", "protocol: typing.SupportsIndex")
+            line = line.replace("numpy.ndarray", "_numpy.ndarray").replace(
+                "-> object:", "-> Tensor:"
+            )  # in-place methods hand back the object they are called on
             if re.match(r"\s+def __(eq|ne)__\(", line):
                 line += "  # type: ignore[override]"
         out.append(line)

@@ -149,6 +149,13 @@ def test_in_place_on_what_requires_grad():
         x.fill_(4)
     x.assign_(vkml.ones(2))
     assert x.tolist() == [1, 1] and x.requires_grad
+    x.grad = vkml.ones(2)
+    with vkml.no_grad():  # the training loop that needs no optimizer
+        x -= x.grad * 0.5
+        assert x.requires_grad and x.is_leaf and x.grad is not None
+        x.copy_(vkml.tensor([3, 4]))
+        x.mul_(2).zero_()
+    assert x.requires_grad and x.is_leaf and x.grad.tolist() == [1, 1]
 
 
 def test_copy_carries_the_gradient_of_its_source(device):

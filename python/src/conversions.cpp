@@ -5,7 +5,6 @@
 #include "vkml/core/float16.h"
 #include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
-#include "vkml/ops/fill/fill.h"
 #include "vkml/ops/shape/shape.h"
 #include "vkml/runtime/registry.h"
 
@@ -54,12 +53,6 @@ Scalar element(const Tensor& t, const char* what) {
 /// asked for.
 void forget_history(const Tensor& t) {
     if (grad_enabled() && !t.is_leaf()) t.set_autograd(nullptr);
-}
-
-void fill_in_place(const char* op, const Tensor& t, const Scalar& value) {
-    check_in_place(op, t);
-    fill_into(t, value);
-    forget_history(t);
 }
 
 /// `source` already has the target's dtype and device.
@@ -120,21 +113,6 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
     m.def("_cast", &cast, "input"_a, "dtype"_a, ReleaseGil());
     m.def("_to_device", &to_device, "input"_a, "device"_a, ReleaseGil());
     tensor
-        .def(
-            "fill_",
-            [](nb::object self, const Scalar& value) {
-                fill_in_place("fill_", nb::cast<const Tensor&>(self), value);
-                return self;
-            },
-            "value"_a, nb::sig("def fill_(self, value: bool | int | float) -> Tensor"),
-            "Overwrites every element. Returns the tensor.")
-        .def(
-            "zero_",
-            [](nb::object self) {
-                fill_in_place("zero_", nb::cast<const Tensor&>(self), Scalar(0.0));
-                return self;
-            },
-            nb::sig("def zero_(self) -> Tensor"), "Overwrites every element with 0. Returns the tensor.")
         .def("_copy_", &copy_in_place, "source"_a, ReleaseGil())
         .def("copy_", in_python("copy_"), nb::sig("def copy_(self, source: typing.Any) -> Tensor"),
              "Writes `source`, broadcast and converted, into the tensor. Returns the tensor.")

@@ -34,7 +34,7 @@ class _RowNorm(Module):
     ) -> None:
         super().__init__()
         self.normalized_shape, self.eps, self.elementwise_affine = _sizes(type(self).__name__, shape), eps, affine
-        weight, shift = _pair(self.normalized_shape, affine, bias, device, dtype)
+        weight, shift = _pair(self.normalized_shape, affine, bool(bias), device, dtype)
         self.register_parameter("weight", weight)
         if bias is not None:
             self.register_parameter("bias", shift)

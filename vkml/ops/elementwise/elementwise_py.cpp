@@ -167,14 +167,7 @@ void bind_in_places(TensorClass& tensor) {
             fill_(nb::cast<const Tensor&>(self), value);
             return self;
         },
-        nb::arg("value"));
-    tensor.def(
-        "copy_",
-        [](nb::object self, const Tensor& source) {
-            copy_(nb::cast<const Tensor&>(self), source);
-            return self;
-        },
-        nb::arg("src"));
+        nb::arg("value"), nb::sig("def fill_(self, value: bool | int | float) -> Tensor"), "Overwrites every element. Returns the tensor.");
 }
 
 }  // namespace

@@ -57,6 +57,11 @@ Tensor copy_with_history(const Tensor& x) {
     return copy;
 }
 
+/// Under no_grad a tensor keeps the history it has, and a leaf its wish for a gradient.
+void take_history(const Tensor& target, std::shared_ptr<AutogradMeta> history) {
+    if (grad_enabled() && (history || !target.is_leaf())) target.set_autograd(std::move(history));
+}
+
 const Tensor& write_back(std::string_view op, const Tensor& target, const Tensor& result) {
     if (result.is(target)) return target;
     check_fits(op, target, result.dtype());
@@ -65,7 +70,7 @@ const Tensor& write_back(std::string_view op, const Tensor& target, const Tensor
           result.shape());
     const Tensor values = cast(result, target.dtype());
     copy_into(target, values);
-    target.set_autograd(values.autograd());
+    take_history(target, values.autograd());
     return target;
 }
 
@@ -107,7 +112,7 @@ VKML_PUBLIC(trunc_, trunc)
 const Tensor& fill_(const Tensor& target, const Scalar& value) {
     check_in_place("fill_", target);
     fill_into(target, value);
-    target.set_autograd(nullptr);  // nothing of what it was is left
+    take_history(target, nullptr);  // nothing of what it was is left
     return target;
 }
 
@@ -118,7 +123,7 @@ const Tensor& copy_(const Tensor& target, const Tensor& source) {
     const Tensor values = cast(to_device(source, target.device()), target.dtype());
     copy_into(target, values);
     const Shape shape = values.shape();
-    target.set_autograd(nullptr);
+    take_history(target, nullptr);
     record("copy_", target, {values}, keep_nothing,
            [shape](const Backward& b) -> Grads { return {sum_to(b.grad(), shape)}; });
     return target;
