@@ -20,7 +20,7 @@ VKML_PYTHON(conv2d) {
            std::string_view padding, Int2 dilation, std::int64_t groups) {
             return conv2d(input, weight, bias.value_or(Tensor{}), stride, padding, dilation, groups);
         },
-        "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a, "dilation"_a = Int2(1),
-        "groups"_a = 1, ReleaseGil(),
+        "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a = "valid",
+        "dilation"_a = Int2(1), "groups"_a = 1, ReleaseGil(),
         "padding ``\"valid\"``: none; ``\"same\"``: as much as keeps the size, for stride 1.");
 }
