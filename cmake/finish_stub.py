@@ -11,6 +11,7 @@ from pathlib import Path
 
 HEAD = '''import builtins
 import numpy as numpy
+import numpy as _numpy
 import typing
 import collections.abc
 
@@ -58,9 +59,12 @@ def finish(text: str) -> str:
         if inside and line.lstrip().startswith("def "):
             name, bracket, rest = line.partition("(")
             line = name + bracket + TYPE.sub(qualified, rest)
+            line = line.replace("numpy.ndarray", "_numpy.ndarray")  # Tensor.numpy hides the module
             line = line.replace("protocol: builtins.int", "protocol: typing.SupportsIndex")
             if re.match(r"\s+def __(eq|ne)__\(", line):
                 line += "  # type: ignore[override]"
+            if re.match(r"\s+def __(lt|le|gt|ge)__\(", line):
+                line += "  # type: ignore[misc]"
         out.append(line)
     return HEAD + "\n".join(out) + "\n"
 

@@ -164,16 +164,8 @@ void bind_in_places(TensorClass& tensor) {
                                                         {"round_", round_},
                                                         {"floor_", floor_},
                                                         {"ceil_", ceil_},
-                                                        {"trunc_", trunc_},
-                                                        {"zero_", zero_}};
+                                                        {"trunc_", trunc_}};
     for (const auto& [name, f] : all) bind_in_place(tensor, name, f);
-    tensor.def(
-        "fill_",
-        [](nb::object self, const Scalar& value) {
-            fill_(nb::cast<const Tensor&>(self), value);
-            return self;
-        },
-        nb::arg("value"));
     tensor.def(
         "copy_",
         [](nb::object self, const Tensor& source) {
