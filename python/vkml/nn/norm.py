@@ -22,7 +22,9 @@ def _sizes(op: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     return out
 
 
-def _pair(shape: Any, affine: bool, bias: bool, device: Any, dtype: Any) -> tuple[Parameter | None, Parameter | None]:
+def _pair(
+    shape: Any, affine: bool, bias: bool | None, device: Any, dtype: Any
+) -> tuple[Parameter | None, Parameter | None]:
     dtype = _core.float32 if dtype is None else dtype
     weight = Parameter(ones(shape, device=device, dtype=dtype)) if affine else None
     return weight, Parameter(zeros(shape, device=device, dtype=dtype)) if affine and bias else None
