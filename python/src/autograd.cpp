@@ -91,7 +91,8 @@ void bind_history(nb::module_& m, TensorClass& tensor) {
                 if (const auto meta = h.meta.lock())
                     std::erase_if(meta->hooks, [&](const auto& hook) { return hook.first == h.id; });
             },
-            "Takes the hook off again.");
+            "Takes the hook off again.")
+        .def("__repr__", [](const HookHandle&) { return "<hook>"; });
     tensor
         .def_prop_rw("requires_grad", &Tensor::requires_grad,
                      [](const Tensor& t, bool wanted) { t.requires_grad_(wanted); })
