@@ -134,7 +134,12 @@ void bind_capture(nb::module_& m) {
     m.def(
         "capture",
         [](nb::callable fn, std::optional<Device> device) {
-            return Capture(stream(or_default(device)), [&] { fn(); });
+            Stream& on = stream(or_default(device));
+            GilRelease unlocked;  // it may have to wait for another thread's capture
+            return Capture(on, [&] {
+                nb::gil_scoped_acquire gil;
+                fn();
+            });
         },
         "fn"_a, "device"_a = nb::none(),
         "Runs fn once and records its device work. Reading a tensor inside fn is an Error.");
