@@ -409,3 +409,16 @@ class OwnCacheFolder : public testing::Environment {
 [[maybe_unused]] const auto* const own_cache_folder = testing::AddGlobalTestEnvironment(new OwnCacheFolder);
 
 }  // namespace
+
+TEST(Spirv, DropsTheWishToKeepSubnormals) {
+    const std::vector<std::uint32_t> code = {0x07230203,    0x10500, 0,    9,  0,      // the header
+                                             2u << 16 | 17, 1,                         // OpCapability Shader
+                                             2u << 16 | 17, 4464,                      // OpCapability DenormPreserve
+                                             4u << 16 | 16, 4,       4459, 32,         // OpExecutionMode
+                                             6u << 16 | 16, 4,       17,   64, 1, 1};  // LocalSize 64 1 1
+    const auto plain = vulkan::without_denorm_preserve(code);
+    EXPECT_EQ(plain.size(), code.size() - 6);
+    EXPECT_EQ(vulkan::refused_capability(plain, [](std::uint32_t c) { return c != 4464; }), -1);
+    EXPECT_EQ(vulkan::local_size_x(plain, {}), 64u);
+    EXPECT_EQ(vulkan::without_denorm_preserve(plain), plain);
+}

@@ -102,6 +102,19 @@ VkPipelineShaderStageCreateFlags Pipelines::stage_flags(const Spirv& module, con
     return safe ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0;
 }
 
+VkResult Pipelines::create_module(const Spirv& module, VkShaderModule& shader) const {
+    // Kernels ask for subnormals where they matter; a device that cannot promise them runs the rest of the kernel.
+    std::span<const std::uint32_t> words = module.code;
+    std::vector<std::uint32_t> plain;
+    if (!device_.physical.vulkan12.shaderDenormPreserveFloat32) words = plain = without_denorm_preserve(words);
+    const VkShaderModuleCreateInfo info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                        .pNext = nullptr,
+                                        .flags = 0,
+                                        .codeSize = words.size_bytes(),
+                                        .pCode = words.data()};
+    return device_.api.vkCreateShaderModule(device_.handle, &info, nullptr, &shader);
+}
+
 VkPipeline Pipelines::build(const Kernel& kernel, DType dtype, const Spec& spec) {
     const Spirv& module = module_for(kernel, dtype);
     auto require = [&](VkResult result) {
@@ -109,13 +122,8 @@ VkPipeline Pipelines::build(const Kernel& kernel, DType dtype, const Spec& spec)
         check<Error>(result == VK_SUCCESS, kernel.name, ": expected a pipeline for ", dtype, ", got ",
                      result_name(result), " (", static_cast<int>(result), ")");
     };
-    const VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                        .pNext = nullptr,
-                                        .flags = 0,
-                                        .codeSize = module.code.size_bytes(),
-                                        .pCode = module.code.data()};
-    VkShaderModule shader;
-    require(device_.api.vkCreateShaderModule(device_.handle, &code, nullptr, &shader));
+    VkShaderModule shader = VK_NULL_HANDLE;
+    require(create_module(module, shader));
 
     std::array<VkSpecializationMapEntry, Spec::kMax> map;
     for (std::uint32_t i = 0; i < Spec::kMax; i++) map[i] = {.constantID = i, .offset = 4 * i, .size = 4};

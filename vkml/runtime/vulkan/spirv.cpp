@@ -10,6 +10,7 @@ constexpr std::size_t kHeaderWords = 5;
 constexpr std::uint32_t kOpExecutionMode = 16, kOpCapability = 17, kOpConstant = 43, kOpSpecConstant = 50,
                         kOpDecorate = 71, kOpExecutionModeId = 331;
 constexpr std::uint32_t kLocalSize = 17, kLocalSizeId = 38, kSpecId = 1;
+constexpr std::uint32_t kCapabilityDenormPreserve = 4464, kModeDenormPreserve = 4459;
 
 /// Calls visit(opcode, words of the instruction) until it returns false.
 template <class Visit>
@@ -46,6 +47,17 @@ std::uint32_t local_size_x(std::span<const std::uint32_t> code, const Spec& spec
     });
     if (size) return size;
     return spec_id >= 0 && spec_id < spec.size() ? spec[static_cast<int>(spec_id)] : value;
+}
+
+std::vector<std::uint32_t> without_denorm_preserve(std::span<const std::uint32_t> code) {
+    std::vector<std::uint32_t> kept(code.begin(), code.begin() + kHeaderWords);
+    each_instruction(code, [&](std::uint32_t op, auto words) {
+        const bool dropped = (op == kOpCapability && words[1] == kCapabilityDenormPreserve) ||
+                             (op == kOpExecutionMode && words[2] == kModeDenormPreserve);
+        if (!dropped) kept.insert(kept.end(), words.begin(), words.end());
+        return true;
+    });
+    return kept;
 }
 
 }  // namespace vkml::vulkan
