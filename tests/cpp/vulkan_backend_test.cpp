@@ -422,3 +422,16 @@ TEST(Spirv, DropsTheWishToKeepSubnormals) {
     EXPECT_EQ(vulkan::local_size_x(plain, {}), 64u);
     EXPECT_EQ(vulkan::without_denorm_preserve(plain), plain);
 }
+
+TEST(Spirv, TellsSharedMemory) {
+    const std::vector<std::uint32_t> code = {0x07230203,    0x10500, 0,  9,   0,     // the header
+                                             4u << 16 | 71, 3,       1,  0,          // OpDecorate %3 SpecId 0
+                                             4u << 16 | 21, 2,       32, 0,          // %2 = OpTypeInt 32
+                                             4u << 16 | 50, 2,       3,  100,        // %3 = OpSpecConstant 100
+                                             6u << 16 | 52, 2,       4,  132, 3, 3,  // %4 = %3 * %3
+                                             4u << 16 | 28, 5,       2,  4,          // %5 = OpTypeArray %2 %4
+                                             4u << 16 | 32, 6,       4,  5,          // %6 = pointer to it
+                                             4u << 16 | 59, 6,       7,  4};         // %7 = OpVariable Workgroup
+    EXPECT_EQ(vulkan::shared_bytes(code, {}), 40000u);
+    EXPECT_EQ(vulkan::shared_bytes(code, {10}), 400u);
+}

@@ -15,6 +15,9 @@ std::int64_t refused_capability(std::span<const std::uint32_t> code, const std::
 /// Invocations of a workgroup along x with these specialization constants; 0 when they cannot be told.
 std::uint32_t local_size_x(std::span<const std::uint32_t> code, const Spec& spec);
 
+/// Bytes of shared memory of a workgroup with these specialization constants, padding left out.
+std::uint64_t shared_bytes(std::span<const std::uint32_t> code, const Spec& spec);
+
 /// The module without its wish to keep subnormals, for devices without shaderDenormPreserveFloat32.
 std::vector<std::uint32_t> without_denorm_preserve(std::span<const std::uint32_t> code);
 
