@@ -14,6 +14,7 @@ import vkml
 
 # All but the operators, which join by themselves (the functions of vkml._core). A missing name breaks programs.
 PINNED = """
+    KdaGradients KdaOutput naive_recurrent_kda
     Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ LogLevel
     NotImplementedError_ OutOfMemoryError Reduction ShapeError Tensor __version__ as_tensor asarray assign autograd
     backward bfloat16 bool_ capture configuration cpu data decisions decisions_published device device_info devices
@@ -25,6 +26,7 @@ PINNED = """
     zeros zeros_like
 """.split()  # noqa: SIM905
 NN = """
+    KdaCache KimiDeltaAttention ShortConvolution
     AvgPool2d BCEWithLogitsLoss BatchNorm2d Conv1d Conv2d ConvTranspose2d CrossEntropyLoss Dropout Embedding Flatten
     GELU GroupNorm HuberLoss Identity KLDivLoss LayerNorm LeakyReLU Linear LogSoftmax MSELoss MaxPool2d Module
     ModuleDict ModuleList MultiheadAttention Parameter PositionalEncoding RMSNorm ReLU Sequential SiLU Sigmoid

@@ -52,7 +52,7 @@ def naive_recurrent_kda(
     scale = width**-0.5 if scale is None else scale
     state = initial_state
     if state is None:
-        state = _core.zeros((query.shape[0], value_heads, width, value.shape[3]), wide, query.device)
+        state = _core.full((query.shape[0], value_heads, width, value.shape[3]), 0.0, wide, query.device)
     # Value head j uses query and key head j // group.
     group = value_heads // heads if heads else 1
     q, k = (x.to(wide).unsqueeze(2).expand(-1, -1, group, -1, -1).flatten(1, 2) for x in (query, key))

@@ -93,7 +93,9 @@ TestClamp = op_cases(
     name="clamp",
     dtypes=(*FLOATS, *INTEGERS),
     # torch wraps a bound of -1 around to 255 in uint8.
-    torch=lambda torch, x, **bounds: torch.clamp(x.to(torch.int64) if x.dtype == torch.uint8 else x, **bounds).to(x.dtype),
+    torch=lambda torch, x, **bounds: torch.clamp(x.to(torch.int64) if x.dtype == torch.uint8 else x, **bounds).to(
+        x.dtype
+    ),
     shapes=SHAPES,
     tolerance=EXACT,
     min=[-1, None],

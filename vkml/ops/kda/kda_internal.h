@@ -83,6 +83,6 @@ void run_forward(std::string_view op, const Problem& p, const Inputs& in, const 
 void run_decode(const Problem& p, const Inputs& in, const Tensor& output, const Tensor& state_out);
 /// `boundaries`, if defined, are states every p.chunk_size tokens.
 void run_backward(std::string_view op, const Problem& p, const Inputs& in, const Tensor& grad_output,
-                  const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out, KdaPrecision precision);
+                  const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out);
 
 }  // namespace vkml::kda

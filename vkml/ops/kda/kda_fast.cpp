@@ -1,0 +1,166 @@
+#include "vkml/ops/kda/kda_fast.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "vkml/autograd/grad_mode.h"
+#include "vkml/ops/copy/copy.h"
+#include "vkml/ops/fill/fill.h"
+#include "vkml/ops/kda/kda_args.h"
+#include "vkml/ops/kda/kda_fast_prepare.spv.h"
+#include "vkml/ops/kda/kda_fast_scan.spv.h"
+#include "vkml/runtime/decisions.h"
+#include "vkml/runtime/registry.h"
+
+namespace vkml::kda {
+namespace {
+
+constexpr Kernel fast_prepare_kernel{"kda_fast_prepare", spv::kda_fast_prepare};
+constexpr Kernel fast_scan_64_kernel{"kda_fast_scan", spv::kda_fast_scan_64};
+constexpr Kernel fast_scan_32_kernel{"kda_fast_scan", spv::kda_fast_scan_32};
+
+constexpr std::size_t kSlotBytes = 74240;  // kSlot of kda_fast_common.slang
+// Two workspaces in turn, so that one slab is prepared while the one before is scanned.
+constexpr std::size_t kHalf = kMostWorkspace / 2;
+
+struct FastProblem {
+    const Problem& p;
+    Strided query, key, value, decay, beta;
+    std::int64_t spacing;
+    bool boundaries;
+};
+
+bool has_matrices(const Limits& limits) {
+    return std::any_of(limits.cooperative_matrices.begin(), limits.cooperative_matrices.end(), [](const auto& c) {
+        return c.m == 16 && c.n == 16 && c.k == 16 && c.operand == DType::bf16 && c.accumulator == DType::f32;
+    });
+}
+
+/// Rows that begin at 16 bytes, elements side by side.
+bool aligned(const Strided& x) {
+    const auto item = static_cast<std::uint32_t>(itemsize(x.tensor.dtype()));
+    return x.s[3] == 1 && x.tensor.address() % 16 == 0 && (x.s[0] | x.s[1] | x.s[2]) * item % 16 == 0;
+}
+
+const char* refuses_cooperative(const FastProblem& f, const Limits& limits) {
+    if (!has_matrices(limits)) return "the device has no 16x16x16 cooperative matrices of bfloat16";
+    if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
+    if (limits.max_workgroup_invocations < 256 || limits.shared_memory < 49152)
+        return "256 invocations and 48 KiB of shared memory are needed";
+    if (f.p.dtype != DType::bf16) return "the tensors are not bfloat16";
+    if (f.p.K != 128 || f.p.V != 128) return "K and V are not 128";
+    if (f.boundaries && f.spacing % kTile != 0 && f.spacing < f.p.T) return "boundaries lie inside tiles of 64";
+    if (!aligned(f.query) || !aligned(f.key) || !aligned(f.value) || !aligned(f.decay))
+        return "a row does not begin at 16 bytes";
+    return nullptr;
+}
+constexpr Variant<FastProblem> kTable[] = {{"cooperative", refuses_cooperative}, {"strict", never<FastProblem>}};
+
+/// Lengths of the slabs, in tiles. The last scan runs alone, so the last slabs shrink: 48, 40, 28, 12 of 128.
+std::vector<std::int64_t> slabs_of(std::int64_t tiles, std::int64_t most) {
+    std::vector<std::int64_t> out;
+    while (tiles > most * 8 / 3) out.push_back(most), tiles -= most;
+    if (tiles <= 8) return out.push_back(tiles), out;
+    std::int64_t left = tiles;
+    for (const std::int64_t share : {48, 40, 28}) {
+        const std::int64_t n = std::clamp<std::int64_t>((tiles * share + 127) / 128, 1, std::min(most, left));
+        out.push_back(n);
+        left -= n;
+        if (left == 0) return out;
+    }
+    for (; left > 0; left -= out.back()) out.push_back(std::min(most, left));
+    return out;
+}
+
+std::uint32_t word(std::int64_t n) { return static_cast<std::uint32_t>(std::min<std::int64_t>(n, 0x7fffffff)); }
+
+struct Part {
+    std::int64_t head0, heads, tile0, tiles;
+};
+
+void prepare(const FastProblem& f, const Part& part, const Storage& workspace) {
+    const std::int64_t first = part.tile0 * kTile;
+    const auto from = [&](const Strided& x) {
+        return x.tensor.address() + static_cast<Address>(first) * x.s[2] * itemsize(x.tensor.dtype());
+    };
+    const KdaPrepareArgs a{from(f.query),       from(f.key),
+                           from(f.value),       from(f.decay),
+                           from(f.beta),        workspace->address,
+                           f.query.s[0],        f.query.s[1],
+                           f.query.s[2],        f.key.s[0],
+                           f.key.s[1],          f.key.s[2],
+                           f.value.s[0],        f.value.s[1],
+                           f.value.s[2],        f.decay.s[0],
+                           f.decay.s[1],        f.decay.s[2],
+                           f.beta.s[0],         f.beta.s[1],
+                           f.beta.s[2],         static_cast<float>(f.p.scale),
+                           word(f.p.T - first), static_cast<std::uint32_t>(part.tiles - 1) << 16,
+                           heads_packed(f.p),   word(part.head0)};
+    stream(f.p.device)
+        .launch(fast_prepare_kernel, f.p.dtype, {}, {word(part.heads * part.tiles)}, a,
+                {f.query.tensor, f.key.tensor, f.value.tensor, f.decay.tensor, f.beta.tensor}, {workspace});
+}
+
+void scan(const FastProblem& f, const Part& part, const Storage& workspace, const KdaOutput& out) {
+    const bool wide = part.heads * 2 >= 64;  // with few heads, narrow slices fill the device better
+    const std::int64_t spacing = f.spacing >= f.p.T ? f.p.tiles() : f.spacing / kTile;
+    const KdaScanArgs a{workspace->address,
+                        0,
+                        out.final_state.address(),
+                        out.output.address(),
+                        out.boundaries.defined() ? out.boundaries.address() : 0,
+                        0,
+                        0,
+                        0,
+                        0,
+                        word(f.p.T),
+                        word(part.tile0),
+                        static_cast<std::uint32_t>(part.tiles - 1) << 16,
+                        heads_packed(f.p),
+                        word(part.head0),
+                        word(f.p.heads()),
+                        word(spacing)};
+    stream(f.p.device)
+        .launch(wide ? fast_scan_64_kernel : fast_scan_32_kernel, f.p.dtype, {}, {word(part.heads * (wide ? 2 : 4))}, a,
+                {workspace}, {out.final_state, out.output, out.boundaries});
+}
+
+}  // namespace
+
+bool run_forward_fast(std::string_view op, const Problem& p, const Inputs& in, const KdaOutput& out,
+                      std::int64_t spacing) {
+    const FastProblem f{
+        p,       strided(in.query),       strided(in.key), strided(in.value), strided(in.log_decay), strided(in.beta),
+        spacing, out.boundaries.defined()};
+    Stream& on = stream(p.device);
+    if (choose("kda.fast", op, kTable, f, on.limits()) != 0) return false;
+    {
+        const NoGrad off;  // the scan runs in place from here
+        if (in.initial_state.defined())
+            copy_into(out.final_state, in.initial_state.view(in.initial_state.layout()));
+        else
+            fill_into(out.final_state, 0.0);
+    }
+    const std::int64_t heads = std::min<std::int64_t>(p.heads(), 512);
+    const auto most = std::clamp<std::int64_t>(static_cast<std::int64_t>(kHalf / kSlotBytes) / heads, 1, p.tiles());
+    const std::vector<std::int64_t> lengths = slabs_of(p.tiles(), most);
+    const auto bytes = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()) * heads) * kSlotBytes;
+    const Storage workspaces[] = {on.allocate(bytes),
+                                  lengths.size() > 1 || heads < p.heads() ? on.allocate(bytes) : Storage()};
+    std::vector<Part> parts;
+    for (std::int64_t head = 0; head < p.heads(); head += heads)
+        for (std::int64_t tile = 0; const std::int64_t n : lengths) {
+            parts.push_back({head, std::min(heads, p.heads() - head), tile, n});
+            tile += n;
+        }
+    // The scan is recorded first: its few workgroups start at once, and the next slab's preparation fills the other
+    // units.
+    prepare(f, parts[0], workspaces[0]);
+    for (std::size_t i = 0; i < parts.size(); i++) {
+        scan(f, parts[i], workspaces[i % 2], out);
+        if (i + 1 < parts.size()) prepare(f, parts[i + 1], workspaces[(i + 1) % 2]);
+    }
+    return true;
+}
+
+}  // namespace vkml::kda
