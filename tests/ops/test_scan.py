@@ -6,7 +6,20 @@ import math
 
 import numpy as np
 import pytest
-from helpers import ALL, EPS, FLOATS, INTEGERS, LAYOUTS, assert_same_bits, assert_within, laid_out, rounded, spacing, tensor, to_numpy
+from helpers import (
+    ALL,
+    EPS,
+    FLOATS,
+    INTEGERS,
+    LAYOUTS,
+    assert_same_bits,
+    assert_within,
+    laid_out,
+    rounded,
+    spacing,
+    tensor,
+    to_numpy,
+)
 
 import vkml
 
@@ -28,7 +41,12 @@ def check(t: vkml.Tensor, x: np.ndarray, dim: int, dtype: str) -> None:
     # Runs of 32, then of 1024, then of chunks: some dozens of roundings of the sum of magnitudes, never thousands.
     eps = EPS["float64" if dtype == "float64" else "float32"] / 2
     allowed = 96 * eps * np.cumsum(np.abs(x), axis=dim)
-    assert_within(to_numpy(got), expected, allowed + (spacing(expected, dtype) if dtype in ("float16", "bfloat16") else 0), f"{dim}")
+    assert_within(
+        to_numpy(got),
+        expected,
+        allowed + (spacing(expected, dtype) if dtype in ("float16", "bfloat16") else 0),
+        f"{dim}",
+    )
 
 
 @pytest.mark.parametrize("dtype", ALL)

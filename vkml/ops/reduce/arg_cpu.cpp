@@ -12,14 +12,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace vkml::HWY_NAMESPACE {
 
-/// Elements as integers that keep their order, -0 equal to +0, NaN above all; turned round for the smallest. As arg.slang.
+/// Elements as integers that keep their order, -0 equal to +0, NaN above all; turned round for the smallest. As
+/// arg.slang.
 template <class Acc, bool largest>
 struct Order {
     using Key = std::conditional_t<std::is_same_v<Acc, float>, std::int32_t, std::int64_t>;
     static constexpr Key kLowest = std::numeric_limits<Key>::min(), kNan = std::numeric_limits<Key>::max();
 
     static Key key(Acc v) {
-        if constexpr (std::is_integral_v<Acc>) return largest ? v : ~v;
+        if constexpr (std::is_integral_v<Acc>)
+            return largest ? v : ~v;
         else {
             const Key bits = std::bit_cast<Key>(v), magnitude = bits & kNan;
             const Key k = (bits < 0) == largest ? -magnitude : magnitude;
@@ -27,7 +29,8 @@ struct Order {
         }
     }
     static Acc value(Key key) {
-        if constexpr (std::is_integral_v<Acc>) return largest ? key : ~key;
+        if constexpr (std::is_integral_v<Acc>)
+            return largest ? key : ~key;
         else {
             if (key == kNan) return std::numeric_limits<Acc>::quiet_NaN();
             const Acc magnitude = std::bit_cast<Acc>(key < 0 ? -key : key);
@@ -51,7 +54,9 @@ struct ArgFold {
     bool values;
 
     static State identity() { return {O::kLowest, std::numeric_limits<std::int64_t>::max()}; }
-    static State merge(const State& a, const State& b) { return b.key > a.key || (b.key == a.key && b.at < a.at) ? b : a; }
+    static State merge(const State& a, const State& b) {
+        return b.key > a.key || (b.key == a.key && b.at < a.at) ? b : a;
+    }
 
     static State block(const Acc* HWY_RESTRICT v, std::int64_t n, std::int64_t position) {
         constexpr std::int64_t kLanes = 256 / sizeof(Key);
@@ -86,13 +91,17 @@ template <bool largest>
 void arg_of(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
     with_element(dtype, [&](auto element) {
         const ArgFold<decltype(element), largest> fold{args, spec[3] == 0};
-        if (columns) walk_columns(args, spec, fold);
-        else walk_rows(args, spec, fold);
+        if (columns)
+            walk_columns(args, spec, fold);
+        else
+            walk_rows(args, spec, fold);
     });
 }
 void arg(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
-    if (spec[2] == 0) arg_of<true>(args, dtype, spec, columns);
-    else arg_of<false>(args, dtype, spec, columns);
+    if (spec[2] == 0)
+        arg_of<true>(args, dtype, spec, columns);
+    else
+        arg_of<false>(args, dtype, spec, columns);
 }
 
 }  // namespace vkml::HWY_NAMESPACE

@@ -41,29 +41,41 @@ struct Brain : Element<std::uint16_t, float> {
 template <class F>
 void with_float(DType dtype, const F& f) {
     switch (dtype) {
-        case DType::f64: return f(Element<double, double>{});
-        case DType::f16: return f(Half{});
-        case DType::bf16: return f(Brain{});
-        default: return f(Element<float, float>{});
+        case DType::f64:
+            return f(Element<double, double>{});
+        case DType::f16:
+            return f(Half{});
+        case DType::bf16:
+            return f(Brain{});
+        default:
+            return f(Element<float, float>{});
     }
 }
 /// Calls f(Element) for any dtype.
 template <class F>
 void with_element(DType dtype, const F& f) {
     switch (dtype) {
-        case DType::boolean: return f(Bool{});
-        case DType::u8: return f(Element<std::uint8_t, std::int64_t>{});
-        case DType::i8: return f(Element<std::int8_t, std::int64_t>{});
-        case DType::i16: return f(Element<std::int16_t, std::int64_t>{});
-        case DType::i32: return f(Element<std::int32_t, std::int64_t>{});
-        case DType::i64: return f(Element<std::int64_t, std::int64_t>{});
-        default: return with_float(dtype, f);
+        case DType::boolean:
+            return f(Bool{});
+        case DType::u8:
+            return f(Element<std::uint8_t, std::int64_t>{});
+        case DType::i8:
+            return f(Element<std::int8_t, std::int64_t>{});
+        case DType::i16:
+            return f(Element<std::int16_t, std::int64_t>{});
+        case DType::i32:
+            return f(Element<std::int32_t, std::int64_t>{});
+        case DType::i64:
+            return f(Element<std::int64_t, std::int64_t>{});
+        default:
+            return with_float(dtype, f);
     }
 }
 
 /// `count` elements `stride` apart, widened into `out`.
 template <class E>
-void widen(const typename E::Storage* from, std::int64_t stride, std::int64_t count, typename E::Acc* HWY_RESTRICT out) {
+void widen(const typename E::Storage* from, std::int64_t stride, std::int64_t count,
+           typename E::Acc* HWY_RESTRICT out) {
     if (stride == 1)
         for (std::int64_t i = 0; i < count; i++) out[i] = E::load(from[i]);
     else
@@ -78,7 +90,8 @@ inline void widen<Half>(const std::uint16_t* from, std::int64_t stride, std::int
     std::int64_t i = 0;
     if (stride == 1)
         for (; i + lanes <= count; i += lanes)
-            hn::StoreU(hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from + i))), wide, out + i);
+            hn::StoreU(hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from + i))), wide,
+                       out + i);
     for (; i < count; i++) out[i] = float_from_f16(from[i * stride]);
 }
 

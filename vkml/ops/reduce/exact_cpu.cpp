@@ -9,8 +9,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace vkml::HWY_NAMESPACE {
 
-/// The order of exact.slang: runs of 32 one after the other from +0, then adjacent pairs. A block of walk_rows holds a power of
-/// two of such runs and its own tree over blocks and chunks pairs adjacently, so the whole is that one tree.
+/// The order of exact.slang: runs of 32 one after the other from +0, then adjacent pairs. A block of walk_rows holds a
+/// power of two of such runs and its own tree over blocks and chunks pairs adjacently, so the whole is that one tree.
 template <class E>
 struct ExactFold {
     using Element = E;

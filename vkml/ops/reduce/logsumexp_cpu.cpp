@@ -2,6 +2,8 @@
 #define HWY_TARGET_INCLUDE "vkml/ops/reduce/logsumexp_cpu.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+// After foreach_target.h, which includes it once per instruction set.
 #include <hwy/contrib/math/math-inl.h>
 
 #include <cmath>
@@ -29,7 +31,11 @@ struct LogSumExpFold {
     // The lowest finite number and not -infinity, so that exp(-infinity - peak) is 0.
     static State identity() { return {std::numeric_limits<Acc>::lowest(), 0}; }
     /// exp(v - peak), also where both are the same infinity.
-    static double term(Acc v, Acc peak) { return v == peak ? 1.0 : v != v ? static_cast<double>(v) : std::exp(static_cast<double>(v) - static_cast<double>(peak)); }
+    static double term(Acc v, Acc peak) {
+        return v == peak ? 1.0
+               : v != v  ? static_cast<double>(v)
+                         : std::exp(static_cast<double>(v) - static_cast<double>(peak));
+    }
     static State merge(const State& a, const State& b) {
         const Acc peak = b.peak > a.peak ? b.peak : a.peak;
         return {peak, a.sum * term(a.peak, peak) + b.sum * term(b.peak, peak)};
@@ -50,11 +56,13 @@ struct LogSumExpFold {
         for (std::int64_t i = 0; i < n; i += kLanes) {
             const Acc* from = v + i;
             if (n - i < kLanes) {  // exp(-infinity) adds nothing
-                for (std::int64_t l = 0; l < kLanes; l++) padded[l] = i + l < n ? v[i + l] : -std::numeric_limits<Acc>::infinity();
+                for (std::int64_t l = 0; l < kLanes; l++)
+                    padded[l] = i + l < n ? v[i + l] : -std::numeric_limits<Acc>::infinity();
                 from = padded;
             }
             for (std::int64_t l = 0; l < kLanes; l += lanes)
-                hn::Store(hn::Add(hn::Load(d, sums + l), exponential(d, hn::Sub(hn::LoadU(d, from + l), peak))), d, sums + l);
+                hn::Store(hn::Add(hn::Load(d, sums + l), exponential(d, hn::Sub(hn::LoadU(d, from + l), peak))), d,
+                          sums + l);
         }
         for (std::int64_t half = kLanes / 2; half > 0; half /= 2)
             for (std::int64_t l = 0; l < half; l++) sums[l] += sums[l + half];
@@ -82,13 +90,15 @@ struct LogSumExpFold {
         for (; i + lanes <= n; i += lanes) {
             const auto top = hn::LoadU(d, peak + i);
             hn::StoreU(terms(d, hn::LoadU(d, scale + i), top), d, scale + i);
-            for (int j = 0; j < count; j++) hn::StoreU(hn::Add(hn::LoadU(d, sum + i), terms(d, hn::LoadU(d, v[j] + i), top)), d, sum + i);
+            for (int j = 0; j < count; j++)
+                hn::StoreU(hn::Add(hn::LoadU(d, sum + i), terms(d, hn::LoadU(d, v[j] + i), top)), d, sum + i);
         }
         for (; i < n; i++) {
             scale[i] = static_cast<Acc>(term(scale[i], peak[i]));
             for (int j = 0; j < count; j++) sum[i] += static_cast<Acc>(term(v[j][i], peak[i]));
         }
-        for (i = 0; i < n; i++) s[i] = {peak[i], s[i].sum * static_cast<double>(scale[i]) + static_cast<double>(sum[i])};
+        for (i = 0; i < n; i++)
+            s[i] = {peak[i], s[i].sum * static_cast<double>(scale[i]) + static_cast<double>(sum[i])};
     }
     /// term() of whole vectors.
     template <class D, class V>
@@ -104,8 +114,10 @@ struct LogSumExpFold {
 void logsumexp(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
     with_float(dtype, [&](auto element) {
         const LogSumExpFold<decltype(element)> fold{args};
-        if (columns) walk_columns(args, spec, fold);
-        else walk_rows(args, spec, fold);
+        if (columns)
+            walk_columns(args, spec, fold);
+        else
+            walk_rows(args, spec, fold);
     });
 }
 

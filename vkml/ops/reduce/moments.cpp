@@ -22,8 +22,12 @@ double degrees(const Tensor& input, const Dims& axes, double correction) {
     return std::max(0.0, static_cast<double>(reduced_count(input.shape(), axes)) - correction);
 }
 
-Tensor launch_moments(std::string_view op, const Tensor& input, const Dims& axes, double correction, bool keepdim, bool root) {
-    const Fold fold{.op = op, .rows = moments_rows, .columns = moments_columns, .finish = root ? 1u : 0u,
+Tensor launch_moments(std::string_view op, const Tensor& input, const Dims& axes, double correction, bool keepdim,
+                      bool root) {
+    const Fold fold{.op = op,
+                    .rows = moments_rows,
+                    .columns = moments_columns,
+                    .finish = root ? 1u : 0u,
                     .state_bytes = 3 * itemsize(accumulator(input.dtype())),
                     .divisor = accumulator_bits(input.dtype(), degrees(input, axes, correction))};
     return launch_floating(op, input, axes, keepdim, fold);
@@ -40,8 +44,9 @@ Tensor deviations(const Tensor& g, const Tensor& x, const Dims& axes, double sca
 Tensor var(const Tensor& input, const Dims& dims, double correction, bool keepdim) {
     const Dims axes = wrap_dims("var", dims, input.ndim());
     const double scale = 2 / degrees(input, axes, correction);
-    return record("var", launch_moments("var", input, axes, correction, keepdim, false), {input}, keep_inputs(0),
-                  [axes, scale](const Backward& b) -> Grads { return {deviations(widened(b.grad()), b.input(0), axes, scale)}; });
+    return record(
+        "var", launch_moments("var", input, axes, correction, keepdim, false), {input}, keep_inputs(0),
+        [axes, scale](const Backward& b) -> Grads { return {deviations(widened(b.grad()), b.input(0), axes, scale)}; });
 }
 
 Tensor std(const Tensor& input, const Dims& dims, double correction, bool keepdim) {
@@ -51,23 +56,28 @@ Tensor std(const Tensor& input, const Dims& dims, double correction, bool keepdi
     return record("std", launch_moments("std", input, axes, correction, keepdim, true), {input}, keep,
                   [axes, scale](const Backward& b) -> Grads {
                       const Tensor y = widened(b.output());
-                      const Tensor g = masked_fill(div(widened(b.grad()), y), equal(detach(y), 0), 0.0);  // a constant has slope 0
+                      const Tensor g =
+                          masked_fill(div(widened(b.grad()), y), equal(detach(y), 0), 0.0);  // a constant has slope 0
                       return {deviations(g, b.input(0), axes, scale)};
                   });
 }
 
 Tensor logsumexp(const Tensor& input, const Dims& dims, bool keepdim) {
     const Dims axes = wrap_dims("logsumexp", dims, input.ndim());
-    const Fold fold{.op = "logsumexp", .rows = logsumexp_rows, .columns = logsumexp_columns,
+    const Fold fold{.op = "logsumexp",
+                    .rows = logsumexp_rows,
+                    .columns = logsumexp_columns,
                     .state_bytes = 2 * itemsize(accumulator(input.dtype()))};
     const Keep keep{.inputs = 1, .outputs = 1};
-    return record("logsumexp", launch_floating("logsumexp", input, axes, keepdim, fold), {input}, keep, [axes](const Backward& b) -> Grads {
-        const DType dtype = b.input(0).dtype();
-        const Tensor x = widened(b.input(0)), y = widened(b.output()), g = widened(b.grad());
-        // Where all are -infinity, x - y would be NaN; torch takes x itself there.
-        const Tensor shift = masked_fill(y, isinf(detach(y)), 0.0);
-        return {cast(mul(spread(g, x.shape(), axes), exp(sub(x, spread(shift, x.shape(), axes)))), dtype)};
-    });
+    return record(
+        "logsumexp", launch_floating("logsumexp", input, axes, keepdim, fold), {input}, keep,
+        [axes](const Backward& b) -> Grads {
+            const DType dtype = b.input(0).dtype();
+            const Tensor x = widened(b.input(0)), y = widened(b.output()), g = widened(b.grad());
+            // Where all are -infinity, x - y would be NaN; torch takes x itself there.
+            const Tensor shift = masked_fill(y, isinf(detach(y)), 0.0);
+            return {cast(mul(spread(g, x.shape(), axes), exp(sub(x, spread(shift, x.shape(), axes)))), dtype)};
+        });
 }
 
 }  // namespace vkml

@@ -55,21 +55,25 @@ struct MomentsFold {
             double sum = 0, squares = 0;
             for (int j = 0; j < count; j++) sum += static_cast<double>(v[j][i]);
             const double mean = sum / count;
-            for (int j = 0; j < count; j++) squares += (static_cast<double>(v[j][i]) - mean) * (static_cast<double>(v[j][i]) - mean);
+            for (int j = 0; j < count; j++)
+                squares += (static_cast<double>(v[j][i]) - mean) * (static_cast<double>(v[j][i]) - mean);
             s[i] = merge(s[i], {mean, squares, static_cast<double>(count)});
         }
     }
     void finish(std::int64_t i, const State& s) const {
         const double variance = s.squares / static_cast<double>(divisor_of<Acc>(args));
-        reinterpret_cast<typename E::Storage*>(args.y)[i] = E::store(static_cast<Acc>(root ? std::sqrt(variance) : variance));
+        reinterpret_cast<typename E::Storage*>(args.y)[i] =
+            E::store(static_cast<Acc>(root ? std::sqrt(variance) : variance));
     }
 };
 
 void moments(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
     with_float(dtype, [&](auto element) {
         const MomentsFold<decltype(element)> fold{args, spec[3] == 1};
-        if (columns) walk_columns(args, spec, fold);
-        else walk_rows(args, spec, fold);
+        if (columns)
+            walk_columns(args, spec, fold);
+        else
+            walk_rows(args, spec, fold);
     });
 }
 

@@ -17,23 +17,35 @@ template <class A, Plain op>
 struct Operation {
     static A identity() {
         using Limits = std::numeric_limits<A>;
-        if constexpr (op == Plain::product) return 1;
-        else if constexpr (op == Plain::largest) return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-        else if constexpr (op == Plain::smallest) return Limits::has_infinity ? Limits::infinity() : Limits::max();
-        else return 0;
+        if constexpr (op == Plain::product)
+            return 1;
+        else if constexpr (op == Plain::largest)
+            return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+        else if constexpr (op == Plain::smallest)
+            return Limits::has_infinity ? Limits::infinity() : Limits::max();
+        else
+            return 0;
     }
     // A NaN compares with nothing, so the first one stays.
     static A fold(A a, A b) {
-        if constexpr (op == Plain::product) return multiply(a, b);
-        else if constexpr (op == Plain::largest) return b != b || b > a ? b : a;
-        else if constexpr (op == Plain::smallest) return b != b || b < a ? b : a;
-        else if constexpr (std::is_integral_v<A>) return static_cast<A>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-        else return a + b;
+        if constexpr (op == Plain::product)
+            return multiply(a, b);
+        else if constexpr (op == Plain::largest)
+            return b != b || b > a ? b : a;
+        else if constexpr (op == Plain::smallest)
+            return b != b || b < a ? b : a;
+        else if constexpr (std::is_integral_v<A>)
+            return static_cast<A>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+        else
+            return a + b;
     }
     static A map(A v) {
-        if constexpr (op == Plain::squares) return multiply(v, v);
-        else if constexpr (op == Plain::magnitudes) return v < 0 ? -v : v;
-        else return v;
+        if constexpr (op == Plain::squares)
+            return multiply(v, v);
+        else if constexpr (op == Plain::magnitudes)
+            return v < 0 ? -v : v;
+        else
+            return v;
     }
     /// fold(a[i], map(b[i])) into a, for floats by vectors: the compiler leaves the NaN rules scalar.
     static void fold_into(A* HWY_RESTRICT a, const A* HWY_RESTRICT b, std::int64_t n) {
@@ -41,7 +53,8 @@ struct Operation {
         if constexpr (std::is_floating_point_v<A>) {
             const hn::ScalableTag<A> d;
             const auto step = static_cast<std::int64_t>(hn::Lanes(d));
-            for (; i + step <= n; i += step) hn::StoreU(folded(d, hn::LoadU(d, a + i), mapped(hn::LoadU(d, b + i))), d, a + i);
+            for (; i + step <= n; i += step)
+                hn::StoreU(folded(d, hn::LoadU(d, a + i), mapped(hn::LoadU(d, b + i))), d, a + i);
         }
         for (; i < n; i++) a[i] = fold(a[i], map(b[i]));
     }
@@ -81,20 +94,29 @@ struct Operation {
     }
     template <class D, class V>
     static V folded(D, V a, V b) {
-        if constexpr (op == Plain::product) return hn::Mul(a, b);
-        else if constexpr (op == Plain::largest) return hn::IfThenElse(hn::Or(hn::IsNaN(b), hn::Gt(b, a)), b, a);
-        else if constexpr (op == Plain::smallest) return hn::IfThenElse(hn::Or(hn::IsNaN(b), hn::Lt(b, a)), b, a);
-        else return hn::Add(a, b);
+        if constexpr (op == Plain::product)
+            return hn::Mul(a, b);
+        else if constexpr (op == Plain::largest)
+            return hn::IfThenElse(hn::Or(hn::IsNaN(b), hn::Gt(b, a)), b, a);
+        else if constexpr (op == Plain::smallest)
+            return hn::IfThenElse(hn::Or(hn::IsNaN(b), hn::Lt(b, a)), b, a);
+        else
+            return hn::Add(a, b);
     }
     template <class V>
     static V mapped(V v) {
-        if constexpr (op == Plain::squares) return hn::Mul(v, v);
-        else if constexpr (op == Plain::magnitudes) return hn::Abs(v);
-        else return v;
+        if constexpr (op == Plain::squares)
+            return hn::Mul(v, v);
+        else if constexpr (op == Plain::magnitudes)
+            return hn::Abs(v);
+        else
+            return v;
     }
     static A multiply(A a, A b) {
-        if constexpr (std::is_integral_v<A>) return static_cast<A>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-        else return a * b;
+        if constexpr (std::is_integral_v<A>)
+            return static_cast<A>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+        else
+            return a * b;
     }
 };
 
@@ -158,12 +180,18 @@ struct PlainFold {
 template <class F>
 void with_operation(Plain op, const F& f) {
     switch (op) {
-        case Plain::sum: return f(std::integral_constant<Plain, Plain::sum>{});
-        case Plain::product: return f(std::integral_constant<Plain, Plain::product>{});
-        case Plain::largest: return f(std::integral_constant<Plain, Plain::largest>{});
-        case Plain::smallest: return f(std::integral_constant<Plain, Plain::smallest>{});
-        case Plain::squares: return f(std::integral_constant<Plain, Plain::squares>{});
-        case Plain::magnitudes: return f(std::integral_constant<Plain, Plain::magnitudes>{});
+        case Plain::sum:
+            return f(std::integral_constant<Plain, Plain::sum>{});
+        case Plain::product:
+            return f(std::integral_constant<Plain, Plain::product>{});
+        case Plain::largest:
+            return f(std::integral_constant<Plain, Plain::largest>{});
+        case Plain::smallest:
+            return f(std::integral_constant<Plain, Plain::smallest>{});
+        case Plain::squares:
+            return f(std::integral_constant<Plain, Plain::squares>{});
+        case Plain::magnitudes:
+            return f(std::integral_constant<Plain, Plain::magnitudes>{});
     }
 }
 
@@ -171,8 +199,10 @@ void plain(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) 
     with_element(dtype, [&](auto element) {
         with_operation(static_cast<Plain>(spec[2]), [&](auto op) {
             const PlainFold<decltype(element), decltype(op)::value> fold{args, spec[3], spec[8] != 0};
-            if (columns) walk_columns(args, spec, fold);
-            else walk_rows(args, spec, fold);
+            if (columns)
+                walk_columns(args, spec, fold);
+            else
+                walk_rows(args, spec, fold);
         });
     });
 }

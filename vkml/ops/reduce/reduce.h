@@ -5,8 +5,8 @@
 #include "vkml/core/tensor.h"
 
 /// Reductions over any set of axes: `dims` empty means all, negative axes count from the end, keepdim leaves them as 1.
-/// Float sums are pairwise or better; 16-bit floats are summed in f32 and rounded once. IndexError for an axis out of range,
-/// ShapeError for one named twice.
+/// Float sums are pairwise or better; 16-bit floats are summed in f32 and rounded once. IndexError for an axis out of
+/// range, ShapeError for one named twice.
 namespace vkml {
 
 /// Integers and bool give int64. In `exact` precision (ops/matmul/precision.h) the same bits on every device.
@@ -39,7 +39,8 @@ Tensor logsumexp(const Tensor& input, const Dims& dims = {}, bool keepdim = fals
 /// Whether all, or any, elements are other than 0; NaN is. bool.
 Tensor all(const Tensor& input, const Dims& dims = {}, bool keepdim = false);
 Tensor any(const Tensor& input, const Dims& dims = {}, bool keepdim = false);
-/// (sum |x|^p)^(1/p); p = infinity: the largest magnitude, -infinity: the smallest, 0: how many are other than 0. Floats only.
+/// (sum |x|^p)^(1/p); p = infinity: the largest magnitude, -infinity: the smallest, 0: how many are other than 0.
+/// Floats only.
 Tensor norm(const Tensor& input, double p = 2, const Dims& dims = {}, bool keepdim = false);
 
 /// Sums broadcast axes away so that the result has `shape`; the input itself if it has it already.

@@ -52,7 +52,8 @@ bool multiples(const Strides& strides, int count, std::uint64_t of) {
     return true;
 }
 
-/// True when accesses of sixteen bytes along the last axis of `along` stay aligned wherever `across` and the outer axes lead.
+/// True when accesses of sixteen bytes along the last axis of `along` stay aligned wherever `across` and the outer axes
+/// lead.
 bool aligned(const Tensor& x, const Collapsed& along, const Collapsed& across, std::uint64_t width, bool tail) {
     const int last = along.shape.size() - 1;
     if (along.strides[0][last] != 1 || x.address() % 16 != 0) return false;
@@ -83,7 +84,9 @@ Problem problem_of(const Fold& fold, const Tensor& x, const Dims& axes) {
 
 /// Indices of several axes are 32-bit in the kernels, and only so many axes fit the arguments.
 bool fits_arguments(const Problem& p) {
-    const auto small = [](const Collapsed& c) { return c.shape.size() == 1 || numel(c.shape) < (std::int64_t{1} << 32); };
+    const auto small = [](const Collapsed& c) {
+        return c.shape.size() == 1 || numel(c.shape) < (std::int64_t{1} << 32);
+    };
     return p.kept.shape.size() + p.reduced.shape.size() <= kMaxAxes && small(p.kept) && small(p.reduced);
 }
 
@@ -132,7 +135,8 @@ Cut cut_columns(const Problem& p, const Limits& limits, bool vectors) {
 /// Splits the reduced axes when the results alone leave the device idle.
 void split(Cut& cut, const Problem& p, const Limits& limits) {
     const std::uint64_t wanted = kGroupsPerUnit * (limits.compute_units ? limits.compute_units : kDefaultUnits);
-    const std::uint64_t side = cut.columns ? cut.threads / cut.lanes : std::uint64_t{cut.lanes} * (cut.vectors ? p.width : 1);
+    const std::uint64_t side =
+        cut.columns ? cut.threads / cut.lanes : std::uint64_t{cut.lanes} * (cut.vectors ? p.width : 1);
     const std::uint64_t round = side * kFlight;  // reduced elements a workgroup reads at once
     cut.span = std::max<std::uint64_t>(p.length, 1);
     if (cut.groups < wanted) {
@@ -174,10 +178,17 @@ bool by_columns(const Problem& p) {
 }
 
 ReduceArgs arguments(const Fold& fold, const Problem& p, const Tensor& x, const Cut& cut) {
-    ReduceArgs args{.x = x.address(), .y = 0, .index = 0, .strides = {}, .sizes = {}, .kept = p.results, .reduced = p.length,
-                    .span = static_cast<std::uint32_t>(std::min<std::uint64_t>(cut.span, UINT32_MAX)),
-                    .parts = static_cast<std::uint32_t>(cut.parts),
-                    .divisor = {static_cast<std::uint32_t>(fold.divisor), static_cast<std::uint32_t>(fold.divisor >> 32)}};
+    ReduceArgs args{
+        .x = x.address(),
+        .y = 0,
+        .index = 0,
+        .strides = {},
+        .sizes = {},
+        .kept = p.results,
+        .reduced = p.length,
+        .span = static_cast<std::uint32_t>(std::min<std::uint64_t>(cut.span, UINT32_MAX)),
+        .parts = static_cast<std::uint32_t>(cut.parts),
+        .divisor = {static_cast<std::uint32_t>(fold.divisor), static_cast<std::uint32_t>(fold.divisor >> 32)}};
     int at = 0;
     for (const Collapsed* axes : {&p.kept, &p.reduced})
         for (int i = 0; i < axes->shape.size(); i++, at++) {
@@ -191,11 +202,19 @@ void launch(const Fold& fold, const Problem& p, const Tensor& x, const Tensor& y
     Stream& on = stream_of(x);
     ReduceArgs args = arguments(fold, p, x, cut);
     const auto ranks = [&](bool from_states, bool to_states) {
-        return Spec{cut.threads, cut.lanes, fold.operation, fold.finish, static_cast<std::uint32_t>(p.kept.shape.size()),
-                    static_cast<std::uint32_t>(p.reduced.shape.size()), cut.vectors, from_states, to_states};
+        return Spec{cut.threads,
+                    cut.lanes,
+                    fold.operation,
+                    fold.finish,
+                    static_cast<std::uint32_t>(p.kept.shape.size()),
+                    static_cast<std::uint32_t>(p.reduced.shape.size()),
+                    cut.vectors,
+                    from_states,
+                    to_states};
     };
     const Kernel& kernel = cut.columns ? fold.columns : fold.rows;
-    const Grid grid = linear_grid(cut.columns ? cut.groups * cut.parts : ceil_div(p.results * cut.parts, cut.threads / cut.lanes));
+    const Grid grid =
+        linear_grid(cut.columns ? cut.groups * cut.parts : ceil_div(p.results * cut.parts, cut.threads / cut.lanes));
     if (cut.parts == 1) {
         args.y = y.defined() ? y.address() : 0;
         args.index = index.defined() ? index.address() : 0;
@@ -213,7 +232,8 @@ void launch(const Fold& fold, const Problem& p, const Tensor& x, const Tensor& y
     args.reduced = cut.parts;
     args.parts = 1;
     const Spec spec{cut.threads, lanes, fold.operation, fold.finish, 0, 0, 0, 1, fold.keeps_state};
-    on.launch(fold.rows, x.dtype(), spec, linear_grid(ceil_div(p.results, cut.threads / lanes)), args, {states}, {y, index});
+    on.launch(fold.rows, x.dtype(), spec, linear_grid(ceil_div(p.results, cut.threads / lanes)), args, {states},
+              {y, index});
 }
 
 }  // namespace
@@ -230,8 +250,10 @@ void reduce(const Fold& fold, const Tensor& input, const Dims& input_axes, const
     const Limits& limits = stream_of(x).limits();
     const bool columns = by_columns(p);
     Cut cut = columns ? cut_columns(p, limits, p.aligned_columns) : cut_rows(p, limits, p.aligned_rows);
-    if (p.cpu) cut.span = p.length;
-    else split(cut, p, limits);
+    if (p.cpu)
+        cut.span = p.length;
+    else
+        split(cut, p, limits);
     choose("reduce.structure", fold.op, kStructures, Plan{p, cut, columns}, limits);
     launch(fold, p, x, y, index, cut);
 }
@@ -258,8 +280,15 @@ void reduce_exactly(const Fold& fold, const Tensor& input, const Dims& input_axe
         if (from_states) args.x = states->address;
         const Storage target = last ? y.storage() : on.allocate(p.results * cut.parts * fold.state_bytes);
         args.y = last ? y.address() : target->address;
-        const Spec spec{threads, 1, 0, fold.finish, static_cast<std::uint32_t>(p.kept.shape.size()),
-                        static_cast<std::uint32_t>(p.reduced.shape.size()), 0, from_states, !last};
+        const Spec spec{threads,
+                        1,
+                        0,
+                        fold.finish,
+                        static_cast<std::uint32_t>(p.kept.shape.size()),
+                        static_cast<std::uint32_t>(p.reduced.shape.size()),
+                        0,
+                        from_states,
+                        !last};
         const Use source = from_states ? Use(states) : Use(x);
         on.launch(fold.rows, x.dtype(), spec, linear_grid(p.results * cut.parts), args, {source}, {target});
         if (last) return;
@@ -272,8 +301,10 @@ void reduce_exactly(const Fold& fold, const Tensor& input, const Dims& input_axe
 Shape reduced_shape(const Shape& shape, const Dims& axes, bool keepdim) {
     Shape out;
     for (int i = 0; i < shape.size(); i++) {
-        if (std::ranges::find(axes, i) == axes.end()) out.push_back(shape[i]);
-        else if (keepdim) out.push_back(1);
+        if (std::ranges::find(axes, i) == axes.end())
+            out.push_back(shape[i]);
+        else if (keepdim)
+            out.push_back(1);
     }
     return out;
 }

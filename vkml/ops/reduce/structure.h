@@ -24,8 +24,8 @@ struct Fold {
     std::uint64_t divisor = 0;    // bits, in the accumulator's type
 };
 
-/// Folds the wrapped `axes` of x into y, whose elements are the kept axes in order, and into `index` where the fold has positions.
-/// Publishes the decision "reduce.structure".
+/// Folds the wrapped `axes` of x into y, whose elements are the kept axes in order, and into `index` where the fold has
+/// positions. Publishes the decision "reduce.structure".
 void reduce(const Fold& fold, const Tensor& x, const Dims& axes, const Tensor& y, const Tensor& index = {});
 
 /// Sums in the order of `exact` mode, over the reduced elements in row-major order: the same bits on every device.

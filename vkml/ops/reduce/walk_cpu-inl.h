@@ -1,7 +1,8 @@
 // Included once per instruction set: the two ways the CPU walks a reduction, generic over the fold. A Fold has
 //   Element, State;  State identity();  State merge(State, State);  void finish(i, State);
 //   State block(const Acc* v, n, position)                      n consecutive reduced elements, position of the first
-//   void rows(State* s, const Acc* const v[4], count, n, position)  adds to n results one element of each of `count` <= 4 rows
+//   void rows(State* s, const Acc* const v[4], count, n, position)  adds to n results one element of each of `count` <=
+//   4 rows
 // Blocks, chunks and the trees over them are fixed by the shape, so results do not depend on the number of threads.
 #if defined(VKML_OPS_REDUCE_WALK_CPU_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef VKML_OPS_REDUCE_WALK_CPU_INL_H_
@@ -48,7 +49,8 @@ struct Axes {
     }
 };
 
-/// Elements [begin, begin + count) along the axes: in place if they lie there as they are accumulated, else widened into `buffer`.
+/// Elements [begin, begin + count) along the axes: in place if they lie there as they are accumulated, else widened
+/// into `buffer`.
 template <class E>
 const typename E::Acc* fetch(const typename E::Storage* base, const Axes& axes, std::int64_t begin, std::int64_t count,
                              typename E::Acc* buffer) {
@@ -108,23 +110,28 @@ void walk_rows(const ReduceArgs& args, const Spec& spec, const Fold& fold) {
             const State s = blocks <= 0   ? fold.identity()
                             : blocks == 1 ? block(0)
                                           : fold_pairwise<State>(blocks, block, merge);
-            if (chunks == 1) fold.finish(row, s);
-            else partial[static_cast<std::size_t>(item)] = s;
+            if (chunks == 1)
+                fold.finish(row, s);
+            else
+                partial[static_cast<std::size_t>(item)] = s;
         }
     };
-    cpu::parallel_for(rows * chunks, std::max<std::int64_t>(1, cpu::kGrain / std::clamp<std::int64_t>(length, 1, kRowChunk)), range);
+    cpu::parallel_for(rows * chunks,
+                      std::max<std::int64_t>(1, cpu::kGrain / std::clamp<std::int64_t>(length, 1, kRowChunk)), range);
     if (chunks == 1) return;
     for (std::int64_t row = 0; row < rows; row++)
-        fold.finish(row, fold_pairwise<State>(
-                             chunks, [&](std::int64_t c) { return partial[static_cast<std::size_t>(row * chunks + c)]; }, merge));
+        fold.finish(
+            row,
+            fold_pairwise<State>(
+                chunks, [&](std::int64_t c) { return partial[static_cast<std::size_t>(row * chunks + c)]; }, merge));
 }
 
 inline constexpr std::int64_t kTile = 512;         // results side by side
 inline constexpr std::int64_t kDepth = 32;         // rows chained before they join the tree
 inline constexpr std::int64_t kColumnChunk = 512;  // rows, one thread's share
 
-/// Folds rows [first, first + count) of a tile of `n` results, the first of them at `base`, in a pairwise tree over blocks of
-/// kDepth. `levels` holds the pending blocks; the answer is levels[0].
+/// Folds rows [first, first + count) of a tile of `n` results, the first of them at `base`, in a pairwise tree over
+/// blocks of kDepth. `levels` holds the pending blocks; the answer is levels[0].
 template <class Fold>
 void fold_tile(const Fold& fold, const typename Fold::Element::Storage* base, const Axes& along, std::int64_t across,
                const Axes& reduced, std::int64_t n, std::int64_t first, std::int64_t count,
@@ -137,7 +144,8 @@ void fold_tile(const Fold& fold, const typename Fold::Element::Storage* base, co
     const auto row_of = [&](std::int64_t row, typename E::Acc* buffer) -> const typename E::Acc* {
         const std::int64_t offset = reduced.offset(row);
         if (!beside) return fetch<E>(base + offset, along, across, n, buffer);
-        if constexpr (std::is_same_v<typename E::Storage, typename E::Acc>) return tile + offset;
+        if constexpr (std::is_same_v<typename E::Storage, typename E::Acc>)
+            return tile + offset;
         else {
             widen<E>(tile + offset, 1, n, buffer);
             return buffer;
@@ -182,11 +190,15 @@ void walk_columns(const ReduceArgs& args, const Spec& spec, const Fold& fold) {
         for (std::int64_t item = begin; item < end; item++) {
             const std::int64_t column = item / chunks * kTile, first = item % chunks * kColumnChunk;
             const std::int64_t n = std::min(kTile, results - column), count = std::min(kColumnChunk, length - first);
-            if (count <= 0) (*levels)[0].fill(fold.identity());
-            else fold_tile(fold, x, kept, column, reduced, n, first, count, *levels);
+            if (count <= 0)
+                (*levels)[0].fill(fold.identity());
+            else
+                fold_tile(fold, x, kept, column, reduced, n, first, count, *levels);
             for (std::int64_t c = 0; c < n; c++) {
-                if (chunks == 1) fold.finish(column + c, (*levels)[0][c]);
-                else partial[static_cast<std::size_t>((column + c) * chunks + item % chunks)] = (*levels)[0][c];
+                if (chunks == 1)
+                    fold.finish(column + c, (*levels)[0][c]);
+                else
+                    partial[static_cast<std::size_t>((column + c) * chunks + item % chunks)] = (*levels)[0][c];
             }
         }
     };
@@ -195,9 +207,10 @@ void walk_columns(const ReduceArgs& args, const Spec& spec, const Fold& fold) {
     if (chunks == 1) return;
     const auto finish = [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; i++)
-            fold.finish(i, fold_pairwise<State>(
-                               chunks, [&](std::int64_t c) { return partial[static_cast<std::size_t>(i * chunks + c)]; },
-                               [&](const State& a, const State& b) { return fold.merge(a, b); }));
+            fold.finish(i,
+                        fold_pairwise<State>(
+                            chunks, [&](std::int64_t c) { return partial[static_cast<std::size_t>(i * chunks + c)]; },
+                            [&](const State& a, const State& b) { return fold.merge(a, b); }));
     };
     cpu::parallel_for(results, std::max<std::int64_t>(1, cpu::kGrain / chunks), finish);
 }
@@ -205,9 +218,12 @@ void walk_columns(const ReduceArgs& args, const Spec& spec, const Fold& fold) {
 /// A number in the accumulator's type from its bits.
 template <class Acc>
 Acc divisor_of(const ReduceArgs& args) {
-    if constexpr (std::is_same_v<Acc, double>) return std::bit_cast<double>(args.divisor[0] | std::uint64_t{args.divisor[1]} << 32);
-    else if constexpr (std::is_same_v<Acc, float>) return std::bit_cast<float>(args.divisor[0]);
-    else return 1;
+    if constexpr (std::is_same_v<Acc, double>)
+        return std::bit_cast<double>(args.divisor[0] | std::uint64_t{args.divisor[1]} << 32);
+    else if constexpr (std::is_same_v<Acc, float>)
+        return std::bit_cast<float>(args.divisor[0]);
+    else
+        return 1;
 }
 
 }  // namespace vkml::HWY_NAMESPACE

@@ -35,8 +35,13 @@ constexpr Variant<Problem> kForms[] = {{"columns", refuses_columns}, {"rows", ne
 Problem problem_of(const Tensor& x, const Tensor& y, int axis) {
     Shape shape = x.shape();
     Strides strides[] = {x.strides(), y.strides()};
-    Problem p{.kept = {}, .x_step = strides[0][axis], .y_step = strides[1][axis], .rows = 0, .length = static_cast<std::uint64_t>(shape[axis]),
-              .beside = false, .cpu = x.device().is_cpu()};
+    Problem p{.kept = {},
+              .x_step = strides[0][axis],
+              .y_step = strides[1][axis],
+              .rows = 0,
+              .length = static_cast<std::uint64_t>(shape[axis]),
+              .beside = false,
+              .cpu = x.device().is_cpu()};
     shape.erase(axis);
     for (Strides& s : strides) s.erase(axis);
     p.kept = collapse(shape, strides);
@@ -52,12 +57,14 @@ struct Cut {
 };
 
 Cut cut_of(std::string_view op, const Problem& p, const Limits& limits) {
-    Cut cut{.columns = choose("scan.form", op, kForms, p, limits) == 0, .threads = limits.max_workgroup_invocations >= 256 ? 256u : 128u,
+    Cut cut{.columns = choose("scan.form", op, kForms, p, limits) == 0,
+            .threads = limits.max_workgroup_invocations >= 256 ? 256u : 128u,
             .span = static_cast<std::uint32_t>(p.length)};
     if (p.cpu) return cut;
     const std::uint64_t wanted = kInvocationsPerUnit * (limits.compute_units ? limits.compute_units : kDefaultUnits);
     const std::uint64_t present = cut.columns ? p.rows : p.rows * cut.threads;
-    const std::uint64_t least = cut.columns ? 256 : std::uint64_t{cut.threads} * kItems * 4;  // elements worth a part of their own
+    const std::uint64_t least =
+        cut.columns ? 256 : std::uint64_t{cut.threads} * kItems * 4;  // elements worth a part of their own
     const std::uint64_t parts = std::min(ceil_div(wanted, present), p.length / least);
     if (parts <= 1) return cut;
     cut.span = static_cast<std::uint32_t>(ceil_div(ceil_div(p.length, parts), least) * least);
@@ -73,8 +80,16 @@ void launch(const Problem& p, const Cut& cut, const Tensor& x, const Tensor& y, 
     Stream& on = stream_of(x);
     const bool widens = !is_floating(x.dtype());
     const auto rank = static_cast<std::uint32_t>(p.kept.shape.size());
-    ScanArgs args{.x = x.address(), .y = y.address(), .carry = 0, .kept = p.rows, .x_strides = {}, .y_strides = {}, .sizes = {},
-                  .length = static_cast<std::uint32_t>(p.length), .span = cut.span, .parts = cut.parts};
+    ScanArgs args{.x = x.address(),
+                  .y = y.address(),
+                  .carry = 0,
+                  .kept = p.rows,
+                  .x_strides = {},
+                  .y_strides = {},
+                  .sizes = {},
+                  .length = static_cast<std::uint32_t>(p.length),
+                  .span = cut.span,
+                  .parts = cut.parts};
     for (std::uint32_t i = 0; i < rank; i++) {
         args.x_strides[i] = p.kept.strides[0][static_cast<int>(i)];
         args.y_strides[i] = p.kept.strides[1][static_cast<int>(i)];
@@ -91,15 +106,26 @@ void launch(const Problem& p, const Cut& cut, const Tensor& x, const Tensor& y, 
         on.launch(kernel, x.dtype(), Spec{cut.threads, rank, 0, widens, 0}, grid_of(cut, p.rows), args, {x}, {y});
         return;
     }
-    const std::size_t bytes = p.rows * cut.parts * itemsize(widens ? DType::i64 : x.dtype() == DType::f64 ? DType::f64 : DType::f32);
+    const std::size_t bytes = p.rows * cut.parts *
+                              itemsize(widens                    ? DType::i64
+                                       : x.dtype() == DType::f64 ? DType::f64
+                                                                 : DType::f32);
     const Storage totals = on.allocate(bytes), carry = on.allocate(bytes);
     ScanArgs first = args;
     first.y = totals->address;
     on.launch(kernel, x.dtype(), Spec{cut.threads, rank, 0, 1, 1}, grid_of(cut, p.rows), first, {x}, {totals});
 
     const auto row = static_cast<std::int64_t>(cut.parts);
-    const ScanArgs second{.x = totals->address, .y = carry->address, .carry = 0, .kept = p.rows, .x_strides = {row, 0, 0, 1},
-                          .y_strides = {row, 0, 0, 1}, .sizes = {}, .length = cut.parts, .span = cut.parts, .parts = 1};
+    const ScanArgs second{.x = totals->address,
+                          .y = carry->address,
+                          .carry = 0,
+                          .kept = p.rows,
+                          .x_strides = {row, 0, 0, 1},
+                          .y_strides = {row, 0, 0, 1},
+                          .sizes = {},
+                          .length = cut.parts,
+                          .span = cut.parts,
+                          .parts = 1};
     on.launch(scan_rows, x.dtype(), Spec{cut.threads, 1, 1, 1, 0}, linear_grid(p.rows), second, {totals}, {carry});
 
     args.carry = carry->address;
@@ -121,13 +147,14 @@ Tensor scan(std::string_view op, const Tensor& input, int axis, bool reverse) {
     check<NotImplementedError>(p.length < kMost && (p.kept.shape.size() == 1 || p.rows < kMost), op,
                                ": expected fewer than 2^31 elements along dim and 2^31 rows, got ", input.shape());
     launch(p, cut_of(op, p, stream_of(x).limits()), x, target, reverse);
-    return record(op, out, {input}, keep_nothing, [op, axis, reverse](const Backward& b) -> Grads {
-        return {scan(op, b.grad(), axis, !reverse)};
-    });
+    return record(op, out, {input}, keep_nothing,
+                  [op, axis, reverse](const Backward& b) -> Grads { return {scan(op, b.grad(), axis, !reverse)}; });
 }
 
 }  // namespace
 
-Tensor cumsum(const Tensor& input, std::int64_t dim) { return scan("cumsum", input, wrap_dim("cumsum", dim, input.ndim()), false); }
+Tensor cumsum(const Tensor& input, std::int64_t dim) {
+    return scan("cumsum", input, wrap_dim("cumsum", dim, input.ndim()), false);
+}
 
 }  // namespace vkml

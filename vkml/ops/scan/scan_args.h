@@ -10,10 +10,10 @@ struct ScanArgs {
     uint64_t kept;            // rows
     int64_t x_strides[4];     // in elements
     int64_t y_strides[4];
-    uint32_t sizes[3];        // of the kept axes
-    uint32_t length;          // elements along the scanned axis
-    uint32_t span;            // of them, how many one part takes
-    uint32_t parts;           // per row
+    uint32_t sizes[3];  // of the kept axes
+    uint32_t length;    // elements along the scanned axis
+    uint32_t span;      // of them, how many one part takes
+    uint32_t parts;     // per row
 };
 
 }  // namespace vkml

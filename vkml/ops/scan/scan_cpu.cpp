@@ -36,8 +36,10 @@ constexpr std::int64_t kTile = 64;     // rows beside each other, walked togethe
 
 template <class Acc>
 inline Acc plus(Acc a, Acc b) {
-    if constexpr (std::is_integral_v<Acc>) return static_cast<Acc>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-    else return a + b;
+    if constexpr (std::is_integral_v<Acc>)
+        return static_cast<Acc>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    else
+        return a + b;
 }
 
 /// One scan: elements in, elements or sums out.
@@ -66,8 +68,10 @@ struct Scan {
     /// Nothing is written when `total` is set.
     template <bool total>
     void run(Row at, std::int64_t n, std::int64_t begin, std::int64_t end, Acc* sums) const {
-        if (n == 1) run_row<total>(at, begin, end, *sums);
-        else run_rows<total>(at, n, begin, end, sums);
+        if (n == 1)
+            run_row<total>(at, begin, end, *sums);
+        else
+            run_rows<total>(at, n, begin, end, sums);
     }
     template <bool total>
     void run_row(Row at, std::int64_t begin, std::int64_t end, Acc& running) const {
@@ -128,23 +132,27 @@ struct Scan {
         const std::int64_t inner = rank > 1 ? args.sizes[rank - 1] : rows;
         const bool beside = std::abs(args.x_strides[rank - 1]) < std::abs(args.x_strides[3]) || length <= 64;
         const std::int64_t tile_rows = beside ? kTile : 1;
-        const std::int64_t tiles = (inner + tile_rows - 1) / tile_rows, all = rows / std::max<std::int64_t>(inner, 1) * tiles;
+        const std::int64_t tiles = (inner + tile_rows - 1) / tile_rows,
+                           all = rows / std::max<std::int64_t>(inner, 1) * tiles;
         std::vector<Acc> carry(static_cast<std::size_t>(rows * parts), Acc(0));
         const auto each = [&](const auto& body) {
-            cpu::parallel_for(all * parts, std::max<std::int64_t>(1, cpu::kGrain / (std::min(tile_rows, inner) * std::min(length, kSpan))),
-                              [&](std::int64_t begin, std::int64_t end) {
-                                  for (std::int64_t item = begin; item < end; item++) {
-                                      const std::int64_t tile = item / parts, part = item % parts;
-                                      const std::int64_t column = tile % tiles * tile_rows, row = tile / tiles * inner + column;
-                                      body(row, std::min(tile_rows, inner - column), part);
-                                  }
-                              });
+            cpu::parallel_for(
+                all * parts,
+                std::max<std::int64_t>(1, cpu::kGrain / (std::min(tile_rows, inner) * std::min(length, kSpan))),
+                [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t item = begin; item < end; item++) {
+                        const std::int64_t tile = item / parts, part = item % parts;
+                        const std::int64_t column = tile % tiles * tile_rows, row = tile / tiles * inner + column;
+                        body(row, std::min(tile_rows, inner - column), part);
+                    }
+                });
         };
         if (parts > 1) {
             each([&](std::int64_t row, std::int64_t n, std::int64_t part) {
                 Acc sums[kTile] = {};
                 run<true>(row_at(row), n, part * kSpan, std::min(length, (part + 1) * kSpan), sums);
-                for (std::int64_t c = 0; c < n; c++) carry[static_cast<std::size_t>((row + c) * parts + part)] = sums[c];
+                for (std::int64_t c = 0; c < n; c++)
+                    carry[static_cast<std::size_t>((row + c) * parts + part)] = sums[c];
             });
             for (std::int64_t row = 0; row < rows; row++) {
                 Acc before = 0;
@@ -170,16 +178,26 @@ void scan_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const ScanArgs*>(raw);
     const auto run = [&](auto element) { Scan<decltype(element)>{args, static_cast<int>(spec[1]), spec[3] != 0}(); };
     switch (dtype) {
-        case DType::boolean: return run(Truth{});
-        case DType::u8: return run(Plain<std::uint8_t, std::int64_t>{});
-        case DType::i8: return run(Plain<std::int8_t, std::int64_t>{});
-        case DType::i16: return run(Plain<std::int16_t, std::int64_t>{});
-        case DType::i32: return run(Plain<std::int32_t, std::int64_t>{});
-        case DType::i64: return run(Plain<std::int64_t, std::int64_t>{});
-        case DType::f16: return run(Half{});
-        case DType::bf16: return run(Brain{});
-        case DType::f64: return run(Plain<double, double>{});
-        default: return run(Plain<float, float>{});
+        case DType::boolean:
+            return run(Truth{});
+        case DType::u8:
+            return run(Plain<std::uint8_t, std::int64_t>{});
+        case DType::i8:
+            return run(Plain<std::int8_t, std::int64_t>{});
+        case DType::i16:
+            return run(Plain<std::int16_t, std::int64_t>{});
+        case DType::i32:
+            return run(Plain<std::int32_t, std::int64_t>{});
+        case DType::i64:
+            return run(Plain<std::int64_t, std::int64_t>{});
+        case DType::f16:
+            return run(Half{});
+        case DType::bf16:
+            return run(Brain{});
+        case DType::f64:
+            return run(Plain<double, double>{});
+        default:
+            return run(Plain<float, float>{});
     }
 }
 
