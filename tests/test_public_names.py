@@ -26,6 +26,7 @@ PINNED = """
     zeros zeros_like
 """.split()  # noqa: SIM905
 NN = """
+    KdaCache KimiDeltaAttention ShortConvolution
     AvgPool2d BCEWithLogitsLoss BatchNorm2d Conv1d Conv2d ConvTranspose2d CrossEntropyLoss Dropout Embedding Flatten
     GELU GroupNorm HuberLoss Identity KLDivLoss LayerNorm LeakyReLU Linear LogSoftmax MSELoss MaxPool2d Module
     ModuleDict ModuleList MultiheadAttention Parameter PositionalEncoding RMSNorm ReLU Sequential SiLU Sigmoid
