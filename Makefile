@@ -1,4 +1,4 @@
-# make demo | test | test-torch | test-vulkan-validation | lint | bench | setup | clean
+# make demo | test | test-torch | test-vulkan-validation | test-min-spec | lint | bench | setup | clean
 #   PYTHON=python3.12   the interpreter behind .venv     PRESET=debug   another build
 #   DEVICE=vulkan       the device of demo and bench     ARGS=...       passed on to pytest or bench
 #   VKML_SKIP_SYSTEM=1  never look at system packages
@@ -21,7 +21,7 @@ export PYTHONPATH := $(CURDIR)/python:$(CURDIR)
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: all setup system build demo test test-cpp test-python test-torch test-vulkan-validation checks lint format bench wheel clean
+.PHONY: all setup system build demo test test-cpp test-python test-torch test-vulkan-validation test-min-spec checks lint format bench wheel clean
 
 all: build
 
@@ -59,8 +59,17 @@ $(VENV)/.torch: $(VENV)/.ready
 	$(PY) -m pip install --quiet torch==2.13.0+cpu 2>/dev/null || $(PY) -m pip install --quiet torch==2.13.0
 	@touch $@
 
+# Runtime and conformance whole, one in eight of tests/ops; ARGS=--share=1 runs it all.
 test-vulkan-validation: build
-	@scripts/with_lavapipe.sh scripts/with_validation.sh $(BUILD) $(PY) -m pytest -n $(JOBS) -q -k vulkan $(ARGS)
+	@scripts/with_lavapipe.sh scripts/with_validation.sh $(BUILD) $(PY) -m pytest -n $(JOBS) -q \
+	    tests/runtime tests/conformance tests/ops -k "vulkan and not torch" --share=8 $(ARGS)
+
+# Limits clamped to what every Vulkan device has: 128 invocations, 16 KiB of shared memory. ARGS=--share=1 runs it all.
+MIN_SPEC_TESTS := $(addprefix tests/ops/test_,matmul.py softmax.py layer_norm.py rms_norm.py batch_norm.py reduce.py \
+    scan.py sort.py kda.py kda_gradients.py elementwise.py conv2d.py linear.py losses.py)
+test-min-spec: build
+	@VKML_MIN_SPEC=1 scripts/with_lavapipe.sh $(PY) -m pytest -n $(JOBS) -q $(MIN_SPEC_TESTS) \
+	    -k "vulkan and not torch" --share=8 $(ARGS)
 
 checks: $(VENV)/.ready
 	@$(PY) scripts/check_layering.py

@@ -24,7 +24,10 @@ COPY, MATRIX, F32 = 4.0e12, 230e12, 44.6e12  # bytes and FLOP per second of an H
 def floor(kind: str, B: int, H: int, T: int, K: int, V: int, itemsize: int, fast: bool) -> float:
     """Seconds, from kda.md's counts per token and head."""
     tokens, C = B * H * T, (64 + 16) / 2
-    moved = {"forward": itemsize * (2 * K + 2 * V) + 4 * K + 4, "backward": itemsize * (4 * K + 3 * V) + 8 * K + 8 + 4 * K * V / 256}
+    moved = {
+        "forward": itemsize * (2 * K + 2 * V) + 4 * K + 4,
+        "backward": itemsize * (4 * K + 3 * V) + 8 * K + 8 + 4 * K * V / 256,
+    }
     macs = {"forward": C * (3 * K + 2 * V) + 3 * K * V, "backward": C * (7 * K + 5 * V) + 7 * K * V}
     return max(tokens * moved[kind] / COPY, 2 * tokens * macs[kind] / (MATRIX if fast else F32))
 
@@ -41,7 +44,17 @@ def arrays(B: int, H: int, T: int, K: int, V: int, seed: int = 0) -> list[np.nda
     key /= np.linalg.norm(key, axis=-1, keepdims=True)
     query = rng.normal(size=(block, T, K)) * K**-0.5
     g = -np.exp(rng.uniform(np.log(1e-3), np.log(1.6), (block, T, K)))
-    return [repeat(x) for x in (query, key, rng.normal(size=(block, T, V)), g, rng.uniform(0, 1, (block, T)), rng.normal(size=(block, K, V)))]
+    return [
+        repeat(x)
+        for x in (
+            query,
+            key,
+            rng.normal(size=(block, T, V)),
+            g,
+            rng.uniform(0, 1, (block, T)),
+            rng.normal(size=(block, K, V)),
+        )
+    ]
 
 
 def rms(got: vkml.Tensor, want: np.ndarray) -> float:
@@ -50,7 +63,9 @@ def rms(got: vkml.Tensor, want: np.ndarray) -> float:
 
 def one_head(tensors: list[vkml.Tensor]) -> list[vkml.Tensor]:
     """The first head of everything, in float64 on the CPU."""
-    return [vkml.narrow(vkml.narrow(t.detach(), 0, 0, 1), 1, 0, 1).contiguous().to("cpu").to("float64") for t in tensors]
+    return [
+        vkml.narrow(vkml.narrow(t.detach(), 0, 0, 1), 1, 0, 1).contiguous().to("cpu").to("float64") for t in tensors
+    ]
 
 
 def peer(values: list[np.ndarray], dtype: str, backward: bool) -> Runner | None:
@@ -64,8 +79,14 @@ def peer(values: list[np.ndarray], dtype: str, backward: bool) -> Runner | None:
         return None
     kind = getattr(torch, dtype)
     q, k, v, g = (torch.from_numpy(np.ascontiguousarray(x.swapaxes(1, 2))).cuda() for x in values[:4])
-    beta, state = torch.from_numpy(np.ascontiguousarray(values[4].swapaxes(1, 2))).cuda(), torch.from_numpy(values[5]).cuda()
-    inputs = [x.to(kind).requires_grad_(backward) for x in (q, k, v)] + [g.requires_grad_(backward), beta.requires_grad_(backward)]
+    beta, state = (
+        torch.from_numpy(np.ascontiguousarray(values[4].swapaxes(1, 2))).cuda(),
+        torch.from_numpy(values[5]).cuda(),
+    )
+    inputs = [x.to(kind).requires_grad_(backward) for x in (q, k, v)] + [
+        g.requires_grad_(backward),
+        beta.requires_grad_(backward),
+    ]
     grad = torch.randn_like(inputs[2])
 
     def call() -> object:
@@ -79,12 +100,26 @@ def chosen(run: Callable[[], Any]) -> str:
     vkml.record_decisions()
     run()
     vkml.stop_recording_decisions()
-    return ", ".join(sorted({d["chose"] for d in vkml.decisions() if d["site"] in ("kda.fast", "kda.path") and d["chose"] != "strict"})) or "cpu"
+    return (
+        ", ".join(
+            sorted(
+                {
+                    d["chose"]
+                    for d in vkml.decisions()
+                    if d["site"] in ("kda.fast", "kda.path") and d["chose"] != "strict"
+                }
+            )
+        )
+        or "cpu"
+    )
 
 
 def report(label: str, seconds: list[float], least: float, errors: str, path: str) -> None:
     other = f"  {seconds[1] / seconds[0]:.2f}x the peer ({1e3 * seconds[1]:.3f} ms)" if len(seconds) > 1 else ""
-    print(f"{label:44} {1e3 * seconds[0]:9.3f} ms  {least / seconds[0]:4.0%} of the floor  {errors}  [{path}]{other}", flush=True)
+    print(
+        f"{label:44} {1e3 * seconds[0]:9.3f} ms  {least / seconds[0]:4.0%} of the floor  {errors}  [{path}]{other}",
+        flush=True,
+    )
 
 
 def sequence(B: int, H: int, T: int, dtype: str, precision: str, device: str) -> None:
@@ -114,7 +149,10 @@ def sequence(B: int, H: int, T: int, dtype: str, precision: str, device: str) ->
     runners = [Runner(forward, vkml.synchronize), *filter(None, [peer(values, dtype, False)])]
     report(f"forward {name}", measure(runners), floor("forward", B, H, T, K, V, item, fast), errors, path)
     wanted = vkml.chunk_kda_backward(*head, one_head([weight])[0])
-    errors = " ".join(f"{n} {rms(one_head([g])[0], w.numpy()):.1e}" for n, g, w in zip(("dq", "dk", "dv", "dg", "db", "dS"), both(), wanted, strict=True))
+    errors = " ".join(
+        f"{n} {rms(one_head([g])[0], w.numpy()):.1e}"
+        for n, g, w in zip(("dq", "dk", "dv", "dg", "db", "dS"), both(), wanted, strict=True)
+    )
     least = floor("forward", B, H, T, K, V, item, fast) + floor("backward", B, H, T, K, V, item, fast)
     runners = [Runner(both, vkml.synchronize), *filter(None, [peer(values, dtype, True)])]
     report(f"forward+backward {name}", measure(runners), least, errors, chosen(both))
@@ -131,7 +169,9 @@ def decode(B: int, H: int, dtype: str, device: str) -> None:
     state = inputs[5].clone()
     (seconds,) = measure([Runner(lambda: vkml.kda_decode(*inputs[:5], state, update_state=True), vkml.synchronize)])
     moved = B * H * (8 * K * V + 4 * K + inputs[0].itemsize * (2 * K + 2 * V))
-    report(f"decode B{B} H{H} {dtype}", [seconds], moved / COPY, f"{errors}  {moved / seconds / 1e12:.2f} TB/s", "decode")
+    report(
+        f"decode B{B} H{H} {dtype}", [seconds], moved / COPY, f"{errors}  {moved / seconds / 1e12:.2f} TB/s", "decode"
+    )
 
 
 def main() -> None:

@@ -64,6 +64,8 @@ def finish(text: str) -> str:
             )  # in-place methods hand back the object they are called on
             if re.match(r"\s+def __(eq|ne)__\(", line):
                 line += "  # type: ignore[override]"
+            if re.match(r"\s+def __(lt|le|gt|ge)__\(", line):
+                line += "  # type: ignore[misc]"
         out.append(line)
     return HEAD + "\n".join(out) + "\n"
 

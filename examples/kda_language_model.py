@@ -14,9 +14,9 @@ import json
 import os
 import time
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import numpy as np
-from pydoc_data.topics import topics
 from tqdm import tqdm
 
 import vkml
@@ -30,7 +30,11 @@ class Block(nn.Module):
         super().__init__()
         self.attention_norm, self.mlp_norm = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
         self.attention = nn.KimiDeltaAttention(width, num_heads=heads, head_dim=width // heads)
-        self.gate, self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.gate, self.up, self.down = (
+            nn.Linear(width, 2 * width),
+            nn.Linear(width, 2 * width),
+            nn.Linear(2 * width, width),
+        )
 
     def forward(self, x: vkml.Tensor, cache: nn.KdaCache | None = None) -> vkml.Tensor:
         x = x + self.attention(self.attention_norm(x), cache)
@@ -102,7 +106,9 @@ def resume(path: Path, model: nn.Module, optimizer: optim.Optimizer) -> list[tup
     return [tuple(entry) for entry in json.loads(found.metadata["history"])]
 
 
-def train(model: LanguageModel, text: tuple[np.ndarray, np.ndarray], options: argparse.Namespace, device: str) -> list[tuple[int, float]]:
+def train(
+    model: LanguageModel, text: tuple[np.ndarray, np.ndarray], options: argparse.Namespace, device: str
+) -> list[tuple[int, float]]:
     """(step, held-out loss) after every epoch."""
     optimizer = optimizer_of(model, options.rate)
     history: list[tuple[int, float]] = []
@@ -126,13 +132,17 @@ def train(model: LanguageModel, text: tuple[np.ndarray, np.ndarray], options: ar
             bar.update()
             if (step + 1) % options.epoch == 0 or step + 1 == options.steps:
                 history.append((step + 1, held_out_loss(model, text[1], options, device)))
-                bar.write(f"epoch {-(-(step + 1) // options.epoch)}: training loss {loss.item():.4f}, held-out loss {history[-1][1]:.4f}")
+                bar.write(
+                    f"epoch {-(-(step + 1) // options.epoch)}: training loss {loss.item():.4f}, held-out loss {history[-1][1]:.4f}"
+                )
                 if options.checkpoint:
                     save(options.checkpoint, model, optimizer, history)
     return history
 
 
-def generate(model: LanguageModel, alphabet: str, prompt: str, count: int, temperature: float, seed: int, device: str) -> tuple[str, float]:
+def generate(
+    model: LanguageModel, alphabet: str, prompt: str, count: int, temperature: float, seed: int, device: str
+) -> tuple[str, float]:
     """The prompt read in one go, then one character at a time. Also the seconds a character took."""
     rng, caches, written = np.random.default_rng(seed), model.new_caches(1), prompt
     tokens = [alphabet.index(c) for c in prompt]
@@ -154,14 +164,20 @@ def draw(path: Path, history: list[tuple[int, float]]) -> None:
 
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     axes.plot(*zip(*history, strict=True), marker="o")
-    axes.set(xlabel="step", ylabel="held-out loss, nats per character", title="Kimi Delta Attention on Python's language reference")
+    axes.set(
+        xlabel="step",
+        ylabel="held-out loss, nats per character",
+        title="Kimi Delta Attention on Python's language reference",
+    )
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default=None, help="cpu, vulkan or vulkan:N (default: $DEVICE, else the best there is)")
+    parser.add_argument(
+        "--device", default=None, help="cpu, vulkan or vulkan:N (default: $DEVICE, else the best there is)"
+    )
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--epoch", type=int, default=50, help="steps between two looks at the held-out text")
     parser.add_argument("--checkpoint", type=Path, help="a .safetensors file to go on from and to save to")
@@ -186,7 +202,9 @@ def main() -> None:
     model = LanguageModel(len(alphabet), options.width, options.heads, options.depth).to(device)
     parameters = sum(p.numel() for p in model.parameters())
     name = vkml.device_info(device)["name"]
-    print(f"device: {device} ({name}), {len(text[0])} characters to train, {len(text[1])} held out, {parameters} parameters")
+    print(
+        f"device: {device} ({name}), {len(text[0])} characters to train, {len(text[1])} held out, {parameters} parameters"
+    )
     history = train(model, tuple(text), options, device)
     draw(options.figure, history)
     written, seconds = generate(model, alphabet, "The ", options.characters, options.temperature, options.seed, device)

@@ -34,9 +34,22 @@ def log_file() -> Path:
     return log_folder() / f"pytest-{os.getpid()}.txt"
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    # The layer reads its settings when the first instance is made, so each process has its own log.
+def children_log() -> Path:
+    """Of the processes that a test starts. The layer empties its log at the start, so they need their own."""
+    return log_folder() / f"children-{os.getpid()}.txt"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """The layer reads its settings when the first instance is made: make it now, with a log of this process."""
+    if getattr(session.config.option, "numprocesses", None) and not hasattr(session.config, "workerinput"):
+        return  # runs no test
     os.environ["VK_LAYER_SETTINGS_PATH"] = str(write_settings(log_file().stem))
+    import vkml
+
+    vkml.devices()
+    if not log_file().exists():
+        pytest.exit("the Vulkan validation layer is not active: install vulkan-validationlayers", returncode=1)
+    os.environ["VK_LAYER_SETTINGS_PATH"] = str(write_settings(children_log().stem))
 
 
 read_so_far = 0
@@ -44,18 +57,23 @@ read_so_far = 0
 
 def new_messages() -> str:
     global read_so_far
-    if not log_file().exists():
-        return ""
     with log_file().open("rb") as log:
         log.seek(read_so_far)
         text = log.read()
     read_so_far += len(text)
+    if children_log().exists():
+        text += children_log().read_bytes()
+        children_log().unlink()
     return text.decode(errors="replace").strip()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    result = yield
+    try:
+        result = yield
+    except BaseException:
+        item.add_report_section("call", "Vulkan validation", new_messages())
+        raise
     if messages := new_messages():
         pytest.fail(f"Vulkan validation:\n{messages}", pytrace=False)
     return result

@@ -36,6 +36,38 @@ if settings:
     settings.load_profile("vkml")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--share",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of tests/ops, about one test in N of what -k leaves: the first of each class or function, and every Nth",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """--share=N, the same selection on every run: an operator's class or function always keeps at least one test.
+
+    Each keeps a different residue modulo N, so that together they meet all dtypes and checks.
+    """
+    n = config.getoption("--share")
+    if n <= 1:
+        return
+    seen: dict[str, int] = {}
+    kept, dropped = [], []
+    for item in items:
+        file, *names = item.nodeid.split("::")
+        owner = f"{file}::{names[0].split('[')[0]}"
+        count = seen[owner] = seen.get(owner, -1) + 1
+        whole = "tests/ops/" not in file
+        kept_one = count % n == zlib.crc32(owner.encode()) % n or count == 0
+        (kept if whole or kept_one else dropped).append(item)
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = kept
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "large: needs more than a million elements")
     config.addinivalue_line("markers", "torch: compares with PyTorch; skipped where it is not installed")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from helpers import assert_within, rounded, spacing, tensor, to_numpy
 
 import vkml
-from helpers import assert_within, rounded, spacing, tensor, to_numpy
 
 INPUTS = ("query", "key", "value", "log_decay", "beta", "initial_state")
 # Relative RMS per (batch, head): strict mode, by the dtype of query.
@@ -119,22 +119,36 @@ def close(got: Any, expected: np.ndarray, bound: float, what: str, axes: int = 2
         f"{what}: head {worst} is off by {error[worst] / max(size[worst], 1e-30):.3g} relative RMS, allowed {bound:.3g}"
     )
     largest = np.abs(flat - want).max(axis=1)
-    assert (largest <= 10 * bound * np.abs(want).max(axis=1) + TINY).all(), f"{what}: an element is off by {largest.max():.3g}"
+    assert (largest <= 10 * bound * np.abs(want).max(axis=1) + TINY).all(), (
+        f"{what}: an element is off by {largest.max():.3g}"
+    )
 
 
-def close_rounded(got: Any, expected: np.ndarray, dtype: str, bound: float, what: str, wide_bound: float = 2e-6) -> None:
+def close_rounded(
+    got: Any, expected: np.ndarray, dtype: str, bound: float, what: str, wide_bound: float = 2e-6
+) -> None:
     """A result of strict mode in `dtype`. 16-bit: the float64 result rounded once, or its neighbour where f32's own error
     decides a tie; and the relative RMS of `bound` where a head has enough elements to speak of one."""
     if dtype in ("float32", "float64"):
         close(got, expected, bound, what)
         return
     values, want = to_numpy(got), rounded(expected, dtype)
-    largest = np.abs(expected).reshape(*expected.shape[:2], -1).max(-1).reshape(*expected.shape[:2], *[1] * (expected.ndim - 2))
+    largest = (
+        np.abs(expected)
+        .reshape(*expected.shape[:2], -1)
+        .max(-1)
+        .reshape(*expected.shape[:2], *[1] * (expected.ndim - 2))
+    )
     assert_within(values, want, spacing(want, dtype) + 10 * wide_bound * largest, what)
     different = np.abs(values - want) > 10 * wide_bound * largest
-    assert different.sum() <= 2 + 0.01 * different.size, f"{what}: {different.mean():.1%} of the elements are not the rounded result"
+    assert different.sum() <= 2 + 0.01 * different.size, (
+        f"{what}: {different.mean():.1%} of the elements are not the rounded result"
+    )
     if expected[0, 0].size >= 500:
-        once = max(np.linalg.norm(a - b) / np.linalg.norm(b) for a, b in zip(*(x.reshape(-1, x[0, 0].size) for x in (want, expected)), strict=True))
+        once = max(
+            np.linalg.norm(a - b) / np.linalg.norm(b)
+            for a, b in zip(*(x.reshape(-1, x[0, 0].size) for x in (want, expected)), strict=True)
+        )
         close(got, expected, max(bound, 1.02 * once), what)
 
 

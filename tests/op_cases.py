@@ -196,8 +196,8 @@ def op_cases(
         domains=domain if isinstance(domain, list) else [domain], make=inputs,
         result=(lambda _: result) if isinstance(result, str) else result,
         gradients=gradients and any(d in FLOATS for d in dtypes), second=second, grad_tolerance=grad_tolerance,
-        grad_floor=grad_floor, grad_shapes=grad_shapes if grad_shapes is not None else small(shapes), layouts=layouts, batched=batched,
-        same_bits=same_bits, vulkan_dtypes=vulkan_dtypes, errors=errors, bench=bench,
+        grad_floor=grad_floor, grad_shapes=grad_shapes if grad_shapes is not None else small(shapes),
+        layouts=layouts, batched=batched, same_bits=same_bits, vulkan_dtypes=vulkan_dtypes, errors=errors, bench=bench,
         sweep={k: v if isinstance(v, list) else [v] for k, v in sweep.items()},
     )  # fmt: skip
     declared.append(cases)

@@ -21,7 +21,8 @@ PINNED = """
     dispatch_count dtype eager_mode empty empty_cache empty_like enable_grad finfo float16 float32 float64
     from_dlpack from_numpy full full_like get_default_device get_default_dtype grad has_vulkan iinfo int16 int32
     int64 int8 is_eager is_grad_enabled load load_module log_level manual_seed memory_stats nn no_grad ones
-    ones_like optim profiler realize record_decisions reset_peak_memory save save_module set_default_device
+    ones_like optim profiler realize record_decisions reset_peak_memory save save_module
+    scaled_dot_product_attention set_default_device
     set_default_dtype set_eager set_grad_enabled set_log_level stop_recording_decisions synchronize tensor uint8
     zeros zeros_like
 """.split()  # noqa: SIM905

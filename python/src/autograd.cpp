@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <mutex>
+
 #include "module.h"
 #include "vkml/autograd/engine.h"
+#include "vkml/core/gradient_lock.h"
 
 namespace vkml::python {
 namespace {
@@ -27,19 +31,28 @@ void set_grad(const Tensor& t, const Tensor& g) {
     t.set_grad(g);
 }
 
+/// A tensor, or an undefined one for None.
+Tensor gradient_from(nb::handle h, std::string_view op) {
+    if (h.is_none()) return {};
+    check<DTypeError>(nb::isinstance<Tensor>(h), op, ": expected a gradient that is a Tensor or None, got ",
+                      nb::cast<std::string>(nb::repr(h.type())));
+    return nb::cast<Tensor>(h);
+}
+
 /// Calls a Python hook from the engine, which runs without the GIL.
 Tensor call_hook(const Held& hook, const Tensor& gradient) {
     nb::gil_scoped_acquire gil;
     const nb::object result = nb::handle(hook.get())(gradient);
-    if (result.is_none()) return {};
-    return nb::cast<Tensor>(result);
+    return gradient_from(result, "hook");
 }
 
 HookHandle add_hook(const Tensor& t, nb::callable hook) {
     check<Error>(t.requires_grad(), "register_hook: expected a tensor that requires grad, got one that does not");
-    auto& hooks = t.autograd()->hooks;
-    const int id = hooks.empty() ? 0 : hooks.back().first + 1;
-    hooks.emplace_back(id, [held = hold(hook)](const Tensor& g) { return call_hook(held, g); });
+    static int last = 0;  // a removed hook's handle never means a later one
+    const auto call = [held = hold(hook)](const Tensor& g) { return call_hook(held, g); };
+    std::lock_guard lock(gradient_lock());
+    const int id = ++last;
+    t.autograd()->hooks.emplace_back(id, call);
     return {t.autograd(), id};
 }
 
@@ -49,24 +62,42 @@ std::vector<Tensor> defined_or_empty(const std::vector<std::optional<Tensor>>& g
     return out;
 }
 
+/// What a gradient has to look like.
+struct Like {
+    Shape shape;
+    DType dtype;
+    Device device;
+};
+
+void check_gradient(const std::string& op, const Tensor& g, const Like& like) {
+    if (!g.defined()) return;
+    check(g.shape() == like.shape, op, ": backward: expected a gradient of shape ", like.shape, ", got ", g.shape());
+    check<DTypeError>(g.dtype() == like.dtype, op, ": backward: expected a gradient of ", like.dtype, ", got ", g.dtype());
+    check<DeviceError>(g.device() == like.device, op, ": backward: expected a gradient on ", like.device, ", got one on ",
+                       g.device());
+}
+
 /// autograd.Function: puts outputs that Python computed on the tape. `backward` takes a list of gradients (None where
 /// there is none) and returns one gradient or None per input.
 std::vector<Tensor> record_python(const std::string& op, std::vector<Tensor> outputs, const std::vector<Tensor>& inputs,
                                   nb::callable backward) {
     const std::size_t count = outputs.size(), wanted = inputs.size();
+    std::vector<Like> like;
+    for (const Tensor& t : inputs) like.push_back({t.shape(), t.dtype(), t.device()});
     std::vector<TensorArg> arguments(inputs.begin(), inputs.end());
     // An output that is an input, or a view of one, gets a history of its own.
     for (Tensor& t : outputs) t = t.view(t.layout());
     return record(op, std::move(outputs), arguments, keep_nothing,
-                  [held = hold(backward), count, wanted, op](const Backward& b) -> Grads {
+                  [held = hold(backward), count, wanted, op, like](const Backward& b) -> Grads {
                       nb::gil_scoped_acquire gil;
                       nb::list gradients;
                       for (std::size_t i = 0; i < count; i++)
                           gradients.append(tensor_or_none(b.grad(static_cast<int>(i))));
                       const nb::object result = nb::handle(held.get())(gradients);
                       Grads out;
-                      for (nb::handle g : result) out.push_back(g.is_none() ? Tensor{} : nb::cast<Tensor>(g));
+                      for (nb::handle g : result) out.push_back(gradient_from(g, op + ": backward"));
                       check(out.size() == wanted, op, ": backward: expected ", wanted, " gradients, got ", out.size());
+                      for (std::size_t i = 0; i < wanted; i++) check_gradient(op, out[i], like[i]);
                       return out;
                   });
 }
@@ -88,10 +119,17 @@ void bind_history(nb::module_& m, TensorClass& tensor) {
         .def(
             "remove",
             [](const HookHandle& h) {
-                if (const auto meta = h.meta.lock())
-                    std::erase_if(meta->hooks, [&](const auto& hook) { return hook.first == h.id; });
+                const auto meta = h.meta.lock();
+                if (!meta) return;
+                decltype(meta->hooks) removed;  // destroyed after the lock, for that may run Python code
+                std::lock_guard lock(gradient_lock());
+                const auto found = std::ranges::find(meta->hooks, h.id, [](const auto& hook) { return hook.first; });
+                if (found == meta->hooks.end()) return;
+                removed.push_back(std::move(*found));
+                meta->hooks.erase(found);
             },
-            "Takes the hook off again.");
+            "Takes the hook off again.")
+        .def("__repr__", [](const HookHandle&) { return "<hook>"; });
     tensor
         .def_prop_rw("requires_grad", &Tensor::requires_grad,
                      [](const Tensor& t, bool wanted) { t.requires_grad_(wanted); })

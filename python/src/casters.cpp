@@ -156,8 +156,13 @@ bool type_caster<vkml::Operand>::from_python(handle src, std::uint32_t, cleanup_
     try {
         if (vkml::python::to_scalar(src, value.scalar)) return true;
         vkml::Tensor* tensor = nullptr;
-        if (!nb::try_cast<vkml::Tensor*>(src, tensor) || !tensor) return false;
-        value.tensor = *tensor;
+        if (nb::try_cast<vkml::Tensor*>(src, tensor) && tensor) {
+            value.tensor = *tensor;
+            return true;
+        }
+        if (!nb::hasattr(src, "__array_interface__")) return false;
+        const nb::object made = nb::module_::import_("vkml._tensor").attr("operand")(src);  // a NumPy array, on the CPU
+        value.tensor = nb::cast<const vkml::Tensor&>(made);
         return true;
     } catch (...) {
         PyErr_Clear();

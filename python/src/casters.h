@@ -141,7 +141,7 @@ struct type_caster<vkml::Scalar> {
 
 template <>
 struct type_caster<vkml::Operand> {
-    NB_TYPE_CASTER(vkml::Operand, const_name("Tensor | bool | int | float"))
+    NB_TYPE_CASTER(vkml::Operand, const_name("Tensor | numpy.ndarray | bool | int | float"))
     bool from_python(handle src, std::uint32_t flags, cleanup_list* cleanup) noexcept;
     static handle from_cpp(const vkml::Operand&, rv_policy, cleanup_list*) noexcept { return {}; }
 };

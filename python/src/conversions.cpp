@@ -57,11 +57,9 @@ void forget_history(const Tensor& t) {
 
 /// `source` already has the target's dtype and device.
 void copy_in_place(const Tensor& target, const Tensor& source) {
-    check_in_place("copy_", target);
     const TensorArg inputs[] = {source};
+    check_in_place("copy_", target, inputs);
     const bool recorded = tracks(inputs);
-    check<Error>(!recorded || target.is_unique() || !target.storage() || target.storage()->use_count() == 1,
-                 "copy_: expected a target that owns its memory when the source requires grad, got a view");
     const Tensor from = source.shape() == target.shape() ? source : expand(source, target.shape());
     copy_into(target, from);
     forget_history(target);

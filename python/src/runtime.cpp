@@ -129,11 +129,17 @@ void bind_decisions(nb::module_& m) {
 void bind_capture(nb::module_& m) {
     nb::class_<Capture>(m, "Capture", "A recorded run of device work; replay() submits it again on the same tensors.")
         .def("replay", &Capture::replay, ReleaseGil(), "Runs the recorded commands again, at the cost of one submit.")
-        .def("__len__", &Capture::size);
+        .def("__len__", &Capture::size)
+        .def("__repr__", [](const Capture& c) { return "Capture(" + std::to_string(c.size()) + " commands)"; });
     m.def(
         "capture",
         [](nb::callable fn, std::optional<Device> device) {
-            return Capture(stream(or_default(device)), [&] { fn(); });
+            Stream& on = stream(or_default(device));
+            GilRelease unlocked;  // it may have to wait for another thread's capture
+            return Capture(on, [&] {
+                nb::gil_scoped_acquire gil;
+                fn();
+            });
         },
         "fn"_a, "device"_a = nb::none(),
         "Runs fn once and records its device work. Reading a tensor inside fn is an Error.");

@@ -66,12 +66,15 @@ void bind_tensor(nb::module_&, TensorClass& tensor) {
         .def(
             "__init__", [](Tensor* self, const Tensor& other) { new (self) Tensor(other); }, "other"_a,
             "Another name of one tensor.");
+    tensor.attr("__array_priority__") = 1000;  // NumPy's own operators then give way to ours
     bind_properties(tensor);
     bind_questions(tensor);
     tensor
         .def("tolist", in_python("tolist"), nb::sig("def tolist(self) -> typing.Any"),
              "The values as nested lists; a number for rank 0.")
         .def("__repr__", in_python("text"), nb::sig("def __repr__(self) -> str"))
+        .def("__contains__", in_python("contains"), nb::sig("def __contains__(self, value: typing.Any) -> bool"),
+             "True if an element equals the value.")
         .def("__format__", in_python("formatted"), nb::sig("def __format__(self, spec: str) -> str"))
         .def("__iter__", in_python("iterate"), nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"))
         .def("__copy__", in_python("shallow_copy"), nb::sig("def __copy__(self) -> Tensor"))

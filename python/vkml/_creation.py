@@ -162,7 +162,13 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def asarray(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """As `as_tensor`."""
+    """As `as_tensor`.
+
+    Examples
+    --------
+    >>> vkml.asarray([1.0, 2.0])
+    tensor([1., 2.])
+    """
     return as_tensor(data, dtype, device)
 
 
@@ -219,12 +225,24 @@ def zeros(*shape: int | Sequence[int], dtype: Any = None, device: Any = None, re
 
 
 def ones(*shape: int | Sequence[int], dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Ones; the shape as a sequence or as separate integers."""
+    """Ones; the shape as a sequence or as separate integers.
+
+    Examples
+    --------
+    >>> vkml.ones(2, dtype=vkml.int32)
+    tensor([1, 1], dtype=vkml.int32)
+    """
     return _filled(1, shape, dtype, device, requires_grad)
 
 
 def empty(*shape: int | Sequence[int], dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor whose values are whatever the memory held."""
+    """A tensor whose values are whatever the memory held.
+
+    Examples
+    --------
+    >>> vkml.empty(2, 3).shape
+    (2, 3)
+    """
     dtype = _core.get_default_dtype() if dtype is None else dtype
     made = _core._empty(_shape(shape), dtype, _device(device))
     return made.requires_grad_() if requires_grad else made
@@ -251,24 +269,48 @@ def _like(op: str, x: Tensor, dtype: Any, device: Any) -> tuple[Any, Any]:
 
 
 def zeros_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Zeros with the shape, dtype and device of another tensor."""
+    """Zeros with the shape, dtype and device of another tensor.
+
+    Examples
+    --------
+    >>> vkml.zeros_like(vkml.tensor([1, 2]))
+    tensor([0, 0])
+    """
     dtype, device = _like("zeros_like", x, dtype, device)
     return zeros(x.shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def ones_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Ones with the shape, dtype and device of another tensor."""
+    """Ones with the shape, dtype and device of another tensor.
+
+    Examples
+    --------
+    >>> vkml.ones_like(vkml.tensor([1, 2]))
+    tensor([1, 1])
+    """
     dtype, device = _like("ones_like", x, dtype, device)
     return ones(x.shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def empty_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """An uninitialised tensor with the shape, dtype and device of another."""
+    """An uninitialised tensor with the shape, dtype and device of another.
+
+    Examples
+    --------
+    >>> vkml.empty_like(vkml.tensor([1, 2])).shape
+    (2,)
+    """
     dtype, device = _like("empty_like", x, dtype, device)
     return empty(x.shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def full_like(x: Tensor, value: float, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Copies of one number with the shape, dtype and device of another tensor."""
+    """Copies of one number with the shape, dtype and device of another tensor.
+
+    Examples
+    --------
+    >>> vkml.full_like(vkml.tensor([1, 2]), 7)
+    tensor([7, 7])
+    """
     dtype, device = _like("full_like", x, dtype, device)
     return full(x.shape, value, dtype=dtype, device=device, requires_grad=requires_grad)

@@ -12,7 +12,13 @@ from . import _core
 
 
 class Reduction(str, enum.Enum):
-    """How a loss is put together; its words are accepted wherever it is."""
+    """How a loss is put together; its words are accepted wherever it is.
+
+    Examples
+    --------
+    >>> vkml.nn.mse_loss(vkml.ones(2), vkml.zeros(2), reduction=vkml.Reduction.sum)
+    tensor(2.)
+    """
 
     mean = "mean"
     sum = "sum"
@@ -77,7 +83,13 @@ class eager_mode:
 
 
 def realize(*tensors: Any) -> None:
-    """Starts the devices on what was recorded. Execution is eager, so nothing else is left to do."""
+    """Starts the devices on what was recorded. Execution is eager, so nothing else is left to do.
+
+    Examples
+    --------
+    >>> y = vkml.ones(2) + 1
+    >>> vkml.realize(y)
+    """
     for t in tensors:
         for one in t if isinstance(t, (list, tuple)) else [t]:
             one.realize()

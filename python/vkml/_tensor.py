@@ -75,6 +75,17 @@ def tolist(t: _core.Tensor) -> Any:
     return numpy(t).tolist()
 
 
+def operand(a: np.ndarray) -> _core.Tensor:
+    """A NumPy array beside a tensor in an operator: as `tensor` makes it, on the CPU, so nothing moves unasked."""
+    from ._creation import tensor
+
+    return tensor(a, device="cpu")
+
+
+def contains(t: _core.Tensor, value: Any) -> bool:
+    return bool((t == value).any().item())
+
+
 def iterate(t: _core.Tensor):
     if t.ndim == 0:
         raise _core.DTypeError("iteration: expected rank >= 1, got ()")

@@ -66,7 +66,16 @@ class no_grad(_GradMode):
 
 
 class enable_grad(_GradMode):
-    """Operators inside are recorded, also within no_grad()."""
+    """Operators inside are recorded, also within no_grad().
+
+    Examples
+    --------
+    >>> x = vkml.tensor(2.0, requires_grad=True)
+    >>> with vkml.no_grad(), vkml.enable_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    True
+    """
 
     def __new__(cls, function: Callable | None = None):
         self = super().__new__(cls)
@@ -80,7 +89,16 @@ class enable_grad(_GradMode):
 
 
 class set_grad_enabled(_GradMode):
-    """Switches recording at once; as a context manager the old mode comes back at the end."""
+    """Switches recording at once; as a context manager the old mode comes back at the end.
+
+    Examples
+    --------
+    >>> x = vkml.tensor(2.0, requires_grad=True)
+    >>> with vkml.set_grad_enabled(False):
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
 
     def __init__(self, enabled: bool) -> None:
         super().__init__(bool(enabled))
@@ -272,7 +290,14 @@ def gradcheck(
 def gradgradcheck(
     f: Callable, inputs: Tensor | Sequence[Tensor], eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3
 ) -> bool:
-    """Compares second derivatives: gradcheck of the gradient of f, weighted with fixed numbers."""
+    """Compares second derivatives: gradcheck of the gradient of f, weighted with fixed numbers.
+
+    Examples
+    --------
+    >>> x = vkml.tensor([0.5, 2.0], dtype=vkml.float64, requires_grad=True)
+    >>> vkml.autograd.gradgradcheck(lambda x: x.sin(), [x])
+    True
+    """
     args = _as_list(inputs)
     generator = np.random.default_rng(0)
     weights = [_like(generator.standard_normal(y.shape), y) for y in _as_list(f(*args))]

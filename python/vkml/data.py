@@ -16,7 +16,18 @@ __all__ = ["ArrayDataset", "Compose", "DataLoader", "Dataset", "RandomCrop", "Ra
 
 
 class Dataset:
-    """Base: `__len__`, and `__getitem__` of an array of indices (or of one index: its results are then collated)."""
+    """Base: `__len__`, and `__getitem__` of an array of indices (or of one index: its results are then collated).
+
+    Examples
+    --------
+    >>> class Squares(vkml.data.Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...     def __getitem__(self, i):
+    ...         return (np.asarray(i) ** 2,)
+    >>> [x.tolist() for (x,) in vkml.data.DataLoader(Squares(), batch_size=2)]
+    [[0, 1], [4, 9]]
+    """
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -53,7 +64,13 @@ class ArrayDataset(Dataset):
 
 
 class Subset(Dataset):
-    """Some items of another dataset."""
+    """Some items of another dataset.
+
+    Examples
+    --------
+    >>> vkml.data.Subset(vkml.data.ArrayDataset(np.arange(5)), [1, 3])[np.array([0, 1])]
+    (array([1, 3]),)
+    """
 
     def __init__(self, dataset: Any, indices: Sequence[int] | np.ndarray) -> None:
         self.dataset, self.indices = dataset, np.asarray(indices, dtype=np.int64)
@@ -146,6 +163,9 @@ class DataLoader:
         """The epoch of the next iter()."""
         self.epoch = epoch
 
+    def __repr__(self) -> str:
+        return f"DataLoader({len(self)} batches of {self.batch_size}, shuffle={self.shuffle}, device={self.device})"
+
     def __len__(self) -> int:
         n = len(self.dataset)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
@@ -167,7 +187,15 @@ class DataLoader:
 
 
 class Compose:
-    """Transforms one after the other."""
+    """Transforms one after the other.
+
+    Examples
+    --------
+    >>> augment = vkml.data.Compose(vkml.data.RandomCrop(8, padding=1), vkml.data.RandomHorizontalFlip())
+    >>> images = np.zeros((2, 3, 8, 8), np.float32)
+    >>> augment(np.random.default_rng(0), (images,))[0].shape
+    (2, 3, 8, 8)
+    """
 
     def __init__(self, *transforms: Callable) -> None:
         self.transforms = transforms
@@ -179,7 +207,14 @@ class Compose:
 
 
 class RandomHorizontalFlip:
-    """Mirrors images (N, C, H, W), the first array, each with probability p."""
+    """Mirrors images (N, C, H, W), the first array, each with probability p.
+
+    Examples
+    --------
+    >>> flip = vkml.data.RandomHorizontalFlip(p=1.0)
+    >>> flip(np.random.default_rng(0), (np.arange(3.0).reshape(1, 1, 1, 3),))[0].tolist()
+    [[[[2.0, 1.0, 0.0]]]]
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         if not 0 <= p <= 1:
@@ -194,7 +229,14 @@ class RandomHorizontalFlip:
 
 
 class RandomCrop:
-    """A window of each image (N, C, H, W), the first array, after padding with `fill`."""
+    """A window of each image (N, C, H, W), the first array, after padding with `fill`.
+
+    Examples
+    --------
+    >>> crop = vkml.data.RandomCrop(6)
+    >>> crop(np.random.default_rng(0), (np.zeros((2, 1, 8, 8)),))[0].shape
+    (2, 1, 6, 6)
+    """
 
     def __init__(self, size: int | tuple[int, int], padding: int = 0, fill: float = 0.0) -> None:
         self.size = (size, size) if isinstance(size, int) else tuple(size)

@@ -39,7 +39,12 @@ _VERSION = 1
 
 
 class Checkpoint(Mapping):
-    """What load() returns: a mapping from names to tensors, with `.metadata` and `.version`."""
+    """What load() returns: a mapping from names to tensors, with `.metadata` and `.version`.
+
+    Examples
+    --------
+    >>> vkml.load("weights.safetensors")["w"]  # doctest: +SKIP
+    """
 
     def __init__(self, tensors: dict[str, Tensor], metadata: dict[str, str], version: int = _VERSION) -> None:
         self.tensors, self.metadata, self.version = tensors, metadata, version
@@ -145,6 +150,8 @@ def save(
     --------
     >>> vkml.save("weights.safetensors", {"w": vkml.ones(2)}, {"step": "7"})  # doctest: +SKIP
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise _core.DTypeError(f"save: path: expected a path as the first argument, got {type(path).__name__}")
     target = Path(path)
     if target.suffix not in (".safetensors", ".npz"):
         raise _core.ShapeError(f"save: path: expected a name that ends in .safetensors or .npz, got {target.name}")
@@ -364,10 +371,20 @@ def load(path: str | os.PathLike, *, device: Any = None, max_expansion_ratio: fl
 
 
 def save_module(path: str | os.PathLike, module: Any, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a module's state dict."""
+    """Writes a module's state dict.
+
+    Examples
+    --------
+    >>> vkml.save_module("net.safetensors", vkml.nn.Linear(2, 1))  # doctest: +SKIP
+    """
     save(path, module.state_dict(), metadata)
 
 
 def load_module(path: str | os.PathLike, module: Any, strict: bool = True) -> Any:
-    """Reads a file into a module. Returns what load_state_dict returns."""
+    """Reads a file into a module. Returns what load_state_dict returns.
+
+    Examples
+    --------
+    >>> vkml.load_module("net.safetensors", vkml.nn.Linear(2, 1))  # doctest: +SKIP
+    """
     return module.load_state_dict(load(path, device="cpu").tensors, strict)

@@ -409,3 +409,29 @@ class OwnCacheFolder : public testing::Environment {
 [[maybe_unused]] const auto* const own_cache_folder = testing::AddGlobalTestEnvironment(new OwnCacheFolder);
 
 }  // namespace
+
+TEST(Spirv, DropsTheWishToKeepSubnormals) {
+    const std::vector<std::uint32_t> code = {0x07230203,    0x10500, 0,    9,  0,      // the header
+                                             2u << 16 | 17, 1,                         // OpCapability Shader
+                                             2u << 16 | 17, 4464,                      // OpCapability DenormPreserve
+                                             4u << 16 | 16, 4,       4459, 32,         // OpExecutionMode
+                                             6u << 16 | 16, 4,       17,   64, 1, 1};  // LocalSize 64 1 1
+    const auto plain = vulkan::without_denorm_preserve(code);
+    EXPECT_EQ(plain.size(), code.size() - 6);
+    EXPECT_EQ(vulkan::refused_capability(plain, [](std::uint32_t c) { return c != 4464; }), -1);
+    EXPECT_EQ(vulkan::local_size_x(plain, {}), 64u);
+    EXPECT_EQ(vulkan::without_denorm_preserve(plain), plain);
+}
+
+TEST(Spirv, TellsSharedMemory) {
+    const std::vector<std::uint32_t> code = {0x07230203,    0x10500, 0,  9,   0,     // the header
+                                             4u << 16 | 71, 3,       1,  0,          // OpDecorate %3 SpecId 0
+                                             4u << 16 | 21, 2,       32, 0,          // %2 = OpTypeInt 32
+                                             4u << 16 | 50, 2,       3,  100,        // %3 = OpSpecConstant 100
+                                             6u << 16 | 52, 2,       4,  132, 3, 3,  // %4 = %3 * %3
+                                             4u << 16 | 28, 5,       2,  4,          // %5 = OpTypeArray %2 %4
+                                             4u << 16 | 32, 6,       4,  5,          // %6 = pointer to it
+                                             4u << 16 | 59, 6,       7,  4};         // %7 = OpVariable Workgroup
+    EXPECT_EQ(vulkan::shared_bytes(code, {}), 40000u);
+    EXPECT_EQ(vulkan::shared_bytes(code, {10}), 400u);
+}

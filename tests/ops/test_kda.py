@@ -44,8 +44,17 @@ def test_golden(case, dtype, device):
         for name, got in zip(INPUTS, grads, strict=True):
             rounds = name in ("query", "key", "value") and dtype in ("bfloat16", "float16")
             bound = ROUNDED[dtype] if rounds else 5e-6 if name == "log_decay" else 3e-6
-            bound = 1e-12 if dtype == "float64" and case["name"] != "exact_fractions" else bound * (1 if rounds else factor)
-            close_rounded(got, stored(case["gradients"][name]), dtype if rounds else wide, bound, f"gradient of {name}", 3e-6 * factor)
+            bound = (
+                1e-12 if dtype == "float64" and case["name"] != "exact_fractions" else bound * (1 if rounds else factor)
+            )
+            close_rounded(
+                got,
+                stored(case["gradients"][name]),
+                dtype if rounds else wide,
+                bound,
+                f"gradient of {name}",
+                3e-6 * factor,
+            )
 
 
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 64])
@@ -90,7 +99,7 @@ def test_boundaries_are_states_of_cut_runs(chunk_size, device, rng):
 @pytest.mark.parametrize("shape", [dict(T=0), dict(B=0), dict(H=0, HV=0)], ids=str)
 @pytest.mark.parametrize("state", [True, False])
 def test_empty(shape, state, device):
-    B, H, HV, T, K, V = *(dict(B=2, H=2, HV=4, T=5, K=3, V=2) | shape).values(),
+    B, H, HV, T, K, V = (*(dict(B=2, H=2, HV=4, T=5, K=3, V=2) | shape).values(),)
     q, g = vkml.ones(B, H, T, K, device=device), vkml.zeros(B, HV, T, K, device=device)
     v, beta = vkml.ones(B, HV, T, V, device=device), vkml.ones(B, HV, T, device=device)
     s = vkml.full((B, HV, K, V), 3.0, device=device) if state else None
@@ -119,7 +128,10 @@ def test_hard_decays(decay, device, rng):
     check_backward(case, device, decay_factor=2)
 
 
-@pytest.mark.parametrize(("cosine", "beta", "norm"), [(0.9, 1, 1), (0.99, 1, 1), (1.0, 1, 1), (0.0, 2, 1), (0.99, 2, 1), (1.0, 2, 1), (0.0, 1.0, 1.3)])
+@pytest.mark.parametrize(
+    ("cosine", "beta", "norm"),
+    [(0.9, 1, 1), (0.99, 1, 1), (1.0, 1, 1), (0.0, 2, 1), (0.99, 2, 1), (1.0, 2, 1), (0.0, 1.0, 1.3)],
+)
 def test_hard_keys(cosine, beta, norm, device, rng):
     case = Case(rng, T=128, K=32, V=16, decay=(-0.04, 0), beta=(beta, beta), cosine=cosine, norm=norm)
     # Parallel keys with beta 2 reflect the state: the chunk form itself amplifies the rounding of its pair sums there. A plain f32
@@ -184,7 +196,9 @@ def test_reset_starts_anew(reset, device, rng):
     cut = [x if x is None else x[:, :, 37:] for x in case.arrays[:5]]
     fresh = forward(*cut)[0]
     close(vkml.narrow(got.output, 2, 37, 63), fresh, 2e-6, "tokens from the reset on")
-    d = vkml.chunk_kda_backward(*case.tensors(device), vkml.zeros(1, 2, 100, 6, device=device), case.gradients_in(device)[1])
+    d = vkml.chunk_kda_backward(
+        *case.tensors(device), vkml.zeros(1, 2, 100, 6, device=device), case.gradients_in(device)[1]
+    )
     assert all(np.isfinite(to_numpy(x)).all() for x in d)
     assert (to_numpy(d.initial_state) == 0).all() and (to_numpy(d.value)[:, :, :37] == 0).all()
 
@@ -242,7 +256,9 @@ def test_causality_bit_for_bit(at, change, device, rng):
         a[:, :, at] = -abs(change) if a is case.arrays[3] else change
     after = vkml.chunk_kda(*case.tensors(device)).output
     if at:
-        assert_same_bits(vkml.narrow(before, 2, 0, at).contiguous(), vkml.narrow(after, 2, 0, at).contiguous(), "earlier outputs")
+        assert_same_bits(
+            vkml.narrow(before, 2, 0, at).contiguous(), vkml.narrow(after, 2, 0, at).contiguous(), "earlier outputs"
+        )
     assert (to_numpy(vkml.select(before, 2, at)) != to_numpy(vkml.select(after, 2, at))).any()
 
 
@@ -313,7 +329,9 @@ def test_decode_loop_equals_one_call(K, V, dtype, device, rng):
         assert s2 is s or s2.data_ptr() == s.data_ptr()
         assert_same_bits(s, after, "updated in place")
         assert_same_bits(o2, o)
-        close(o, to_numpy(vkml.narrow(want.output, 2, t, 1)), 1e-6 if dtype == "float32" else 2 * ROUNDED[dtype], "output")
+        close(
+            o, to_numpy(vkml.narrow(want.output, 2, t, 1)), 1e-6 if dtype == "float32" else 2 * ROUNDED[dtype], "output"
+        )
     close(s, to_numpy(want.final_state), 1e-6, "state")
 
 

@@ -22,7 +22,11 @@ CASES = [
     (dict(key=(2, 4, 71, 16)), vkml.ShapeError, "key: expected shape (2, 4, 70, 16), got (2, 4, 71, 16)"),
     (dict(log_decay=(2, 4, 70, 8)), vkml.ShapeError, "log_decay: expected shape (2, 4, 70, 16), got (2, 4, 70, 8)"),
     (dict(beta=(2, 4, 69)), vkml.ShapeError, "beta: expected shape (2, 4, 70), got (2, 4, 69)"),
-    (dict(initial_state=(2, 4, 8, 16)), vkml.ShapeError, "initial_state: expected shape (2, 4, 16, 8), got (2, 4, 8, 16)"),
+    (
+        dict(initial_state=(2, 4, 8, 16)),
+        vkml.ShapeError,
+        "initial_state: expected shape (2, 4, 16, 8), got (2, 4, 8, 16)",
+    ),
     (dict(beta="float16"), vkml.DTypeError, "beta: expected float32, got float16"),
     (dict(key="bfloat16"), vkml.DTypeError, "key: expected float32 as query, got bfloat16"),
     (dict(log_decay="float64"), vkml.DTypeError, "log_decay: expected float32, got float64"),
@@ -53,7 +57,10 @@ def test_refused(changes, error, text, device):
 
 
 def test_undefined(device):
-    with pytest.raises(vkml.ShapeError, match=re.escape("chunk_kda: value: expected a tensor of shape [B, HV, T, V], got an undefined tensor")):
+    with pytest.raises(
+        vkml.ShapeError,
+        match=re.escape("chunk_kda: value: expected a tensor of shape [B, HV, T, V], got an undefined tensor"),
+    ):
         vkml.chunk_kda(**arguments(device) | {"value": vkml.Tensor()})
 
 
@@ -64,7 +71,9 @@ def test_devices(vulkan):
 
 def test_too_wide(vulkan):
     wide = dict(query=(1, 1, 2, 300), key=(1, 1, 2, 300), value=(1, 1, 2, 4), log_decay=(1, 1, 2, 300), beta=(1, 1, 2))
-    with pytest.raises(vkml.NotImplementedError_, match=re.escape("chunk_kda: query: expected K <= 256 on vulkan:0, got 300")):
+    with pytest.raises(
+        vkml.NotImplementedError_, match=re.escape("chunk_kda: query: expected K <= 256 on vulkan:0, got 300")
+    ):
         vkml.chunk_kda(**arguments(vulkan, **wide, initial_state=(1, 1, 300, 4)))
     out = vkml.chunk_kda(**arguments("cpu", **wide, initial_state=(1, 1, 300, 4)))
     assert out.output.shape == (1, 1, 2, 4)
@@ -73,10 +82,25 @@ def test_too_wide(vulkan):
 def test_too_many_boundaries():
     # The tensors repeat one element: only their shape is large.
     T = 2**40
+
     def big(*shape):
         return vkml.ones(*[1] * len(shape)).expand(*shape)
-    with pytest.raises(vkml.ShapeError, match=re.escape(f"chunk_kda: boundaries: expected at most {2**63 - 1} elements, got shape ({T}, 1, 1, 4096, 4096)")):
-        vkml.chunk_kda(big(1, 1, T, 4096), big(1, 1, T, 4096), big(1, 1, T, 4096), big(1, 1, T, 4096), big(1, 1, T), chunk_size=1, retain_boundaries=True)
+
+    with pytest.raises(
+        vkml.ShapeError,
+        match=re.escape(
+            f"chunk_kda: boundaries: expected at most {2**63 - 1} elements, got shape ({T}, 1, 1, 4096, 4096)"
+        ),
+    ):
+        vkml.chunk_kda(
+            big(1, 1, T, 4096),
+            big(1, 1, T, 4096),
+            big(1, 1, T, 4096),
+            big(1, 1, T, 4096),
+            big(1, 1, T),
+            chunk_size=1,
+            retain_boundaries=True,
+        )
 
 
 @pytest.mark.parametrize(("name", "shape", "dtype"), [("grad_output", (2, 4, 70, 9), "float32"), ("grad_final_state", (2, 4, 8, 16), "float32"),
@@ -89,11 +113,17 @@ def test_backward_arguments(name, shape, dtype, device):
 
 
 def test_decode_refuses(device):
-    q, v, b = vkml.ones(1, 2, 1, 4, device=device), vkml.ones(1, 2, 1, 3, device=device), vkml.ones(1, 2, 1, device=device)
+    q, v, b = (
+        vkml.ones(1, 2, 1, 4, device=device),
+        vkml.ones(1, 2, 1, 3, device=device),
+        vkml.ones(1, 2, 1, device=device),
+    )
     s = vkml.ones(1, 2, 4, 3, device=device)
     with pytest.raises(vkml.ShapeError, match="kda_decode: query: expected T = 1, got 2"):
         vkml.kda_decode(*(x.expand(1, 2, 2, x.shape[3]) for x in (q, q, v, q)), vkml.ones(1, 2, 2, device=device), s)
-    with pytest.raises(vkml.ShapeError, match=re.escape("kda_decode: state: expected shape (1, 2, 4, 3), got (1, 2, 3, 4)")):
+    with pytest.raises(
+        vkml.ShapeError, match=re.escape("kda_decode: state: expected shape (1, 2, 4, 3), got (1, 2, 3, 4)")
+    ):
         vkml.kda_decode(q, q, v, q, b, s.transpose(2, 3).contiguous())
     with pytest.raises(vkml.ShapeError, match="kda_decode: state: expected a contiguous tensor to update"):
         vkml.kda_decode(q, q, v, q, b, vkml.ones(1, 2, 3, 4, device=device).transpose(2, 3), update_state=True)

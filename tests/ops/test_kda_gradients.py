@@ -62,7 +62,9 @@ def test_autograd_is_the_backward(given, state, device, rng):
         loss = loss + (out.final_state * d_state).sum()
     loss.backward()
     with vkml.no_grad():
-        want = vkml.chunk_kda_backward(*inputs, d_output if given != "final_state" else None, d_state if given != "output" else None)
+        want = vkml.chunk_kda_backward(
+            *inputs, d_output if given != "final_state" else None, d_state if given != "output" else None
+        )
     reference = case.backward(given != "final_state", given != "output")
     for name, x, a, b in zip(INPUTS, inputs, want, reference, strict=True):
         if x is not None:
@@ -127,7 +129,9 @@ def test_naive_recurrence(dtype, device, rng):
     close(out.final_state, state, STATE[dtype], "final_state")
     d_output, d_state = case.gradients_in(device)
     ((out.output * d_output).sum() + (out.final_state * d_state).sum()).backward()
-    for name, x, got in zip(INPUTS, inputs, vkml.chunk_kda_backward(*(t.detach() for t in inputs), d_output, d_state), strict=True):
+    for name, x, got in zip(
+        INPUTS, inputs, vkml.chunk_kda_backward(*(t.detach() for t in inputs), d_output, d_state), strict=True
+    ):
         assert x.grad.dtype == x.dtype and got.dtype == x.dtype, name
         close(x.grad, to_numpy(got), 5e-6 if x.dtype == vkml.float32 else 1e-2, f"gradient of {name}")
 

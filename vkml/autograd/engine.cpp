@@ -8,9 +8,90 @@
 #include <unordered_set>
 
 #include "vkml/autograd/arithmetic.h"
+#include "vkml/core/gradient_lock.h"
 
 namespace vkml {
 namespace {
+
+/// A hook may add and remove hooks, of this tensor too: those present at the start are called.
+void call_hooks(AutogradMeta& meta, Tensor& gradient) {
+    decltype(meta.hooks) hooks;
+    {
+        std::lock_guard lock(gradient_lock());
+        hooks = meta.hooks;
+    }
+    for (const auto& [handle, hook] : hooks) {
+        Tensor replaced = hook(gradient);
+        if (!replaced.defined()) continue;
+        check(replaced.shape() == gradient.shape(), "hook: expected a gradient of shape ", gradient.shape(), ", got ", replaced.shape());
+        check<DTypeError>(replaced.dtype() == gradient.dtype(), "hook: expected a gradient of ", gradient.dtype(), ", got ",
+                          replaced.dtype());
+        check<DeviceError>(replaced.device() == gradient.device(), "hook: expected a gradient on ", gradient.device(), ", got one on ",
+                           replaced.device());
+        gradient = std::move(replaced);
+    }
+}
+
+/// Other threads may add to the same tensor. The sum is made outside the lock, and again if one of them came first.
+void add_to_grad(AutogradMeta& meta, Tensor gradient) {
+    Tensor before;
+    {
+        std::lock_guard lock(gradient_lock());
+        before = meta.grad;
+    }
+    for (;;) {
+        Tensor sum;
+        if (before.defined()) sum = add(before, gradient);
+        // Whoever changes a gradient in place must not reach another tensor through it.
+        else sum = gradient.is_contiguous() && gradient.is_unique() ? gradient : clone(gradient);
+        Tensor now;
+        std::lock_guard lock(gradient_lock());
+        if (meta.grad.is(before)) {
+            std::swap(meta.grad, sum);
+            return;
+        }
+        now = meta.grad;
+        std::swap(before, now);
+    }
+}
+
+/// The nodes whose gradients are being computed now, on any thread. A pass that frees the graph frees a node only when the
+/// last visitor has left.
+class Visit {
+public:
+    Visit(Node& node, bool frees) : node_(node), frees_(frees) {
+        std::lock_guard lock(mutex());
+        check<Error>(!node.released, node.op, ": expected a graph kept by retain_graph=True, got one that a backward has freed");
+        active().push_back(&node);
+    }
+    ~Visit() {
+        GradFunction function;
+        std::vector<Saved> inputs, outputs;
+        std::lock_guard lock(mutex());
+        active().erase(std::ranges::find(active(), &node_));
+        if (finished_ && frees_) node_.released = true;
+        if (!node_.released || std::ranges::find(active(), &node_) != active().end()) return;
+        // What was kept is destroyed after the lock: Python objects may be among it.
+        function.swap(node_.function);
+        inputs.swap(node_.inputs);
+        outputs.swap(node_.outputs);
+    }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    void finish() { finished_ = true; }
+
+private:
+    static std::mutex& mutex() {
+        static auto* instance = new std::mutex;
+        return *instance;
+    }
+    static std::vector<Node*>& active() {
+        static auto* nodes = new std::vector<Node*>;
+        return *nodes;
+    }
+    Node& node_;
+    bool frees_, finished_ = false;
+};
 
 /// One backward pass: gradients waiting at nodes, worked off from the newest node to the oldest.
 class Pass {
@@ -55,7 +136,7 @@ private:
     };
 
     void visit(Node& node, std::vector<Tensor>& grads) {
-        check<Error>(!node.released, node.op, ": expected a graph kept by retain_graph=True, got one that a backward has freed");
+        Visit visit(node, !options_.retain_graph && !options_.create_graph);
         for (std::size_t i = 0; i < grads.size(); i++) {
             if (!grads[i].defined()) continue;
             // A node recorded on an integer or undefined output has no result there.
@@ -72,13 +153,12 @@ private:
             for (std::size_t i = 0; i < out.size(); i++)
                 if (needed[i] && out[i].defined()) deliver(node.edges[i], out[i]);
         }
-        if (!options_.retain_graph && !options_.create_graph) node.release();
+        visit.finish();
     }
 
     void finish_output(AutogradMeta& meta, Tensor& gradient) {
-        for (auto& [handle, hook] : meta.hooks)
-            if (Tensor replaced = hook(gradient); replaced.defined()) gradient = replaced;
-        if (meta.retains_grad) meta.grad = meta.grad.defined() ? add(meta.grad, gradient) : gradient;
+        call_hooks(meta, gradient);
+        if (meta.retains_grad) add_to_grad(meta, gradient);
     }
 
     bool wants(const Edge& edge) const {
@@ -103,13 +183,8 @@ private:
     }
 
     void accumulate(AutogradMeta& leaf, Tensor gradient) {
-        for (auto& [handle, hook] : leaf.hooks)
-            if (Tensor replaced = hook(gradient); replaced.defined()) gradient = replaced;
-        static std::mutex mutex;  // two threads may finish a backward over the same parameters
-        std::lock_guard lock(mutex);
-        if (leaf.grad.defined()) leaf.grad = add(leaf.grad, gradient);
-        // Whoever changes a gradient in place must not reach another tensor through it.
-        else leaf.grad = gradient.is_contiguous() && gradient.is_unique() ? gradient : clone(gradient);
+        call_hooks(leaf, gradient);
+        add_to_grad(leaf, std::move(gradient));
     }
 
     /// Marks the nodes from which a wanted tensor can be reached. Oldest first, so every answer is known when it is asked for.

@@ -65,13 +65,6 @@ Node::~Node() {
     t_dying = nullptr;
 }
 
-void Node::release() {
-    released = true;
-    function = nullptr;
-    inputs.clear();
-    outputs.clear();
-}
-
 Tensor Backward::input(int i) const {
     check_kept(node_);
     const Saved& saved = node_.inputs[static_cast<std::size_t>(i)];
@@ -127,6 +120,14 @@ void check_in_place(std::string_view op, const Tensor& target) {
     if (!t_enabled || !target.requires_grad()) return;
     check<Error>(!target.is_leaf(), op, ": expected a tensor that does not require grad, got a leaf that does; use no_grad()");
     check<Error>(!target.autograd()->node->view, op, ": expected a tensor that owns its history, got a view of a recorded tensor; clone() it first");
+}
+
+void check_in_place(std::string_view op, const Tensor& target, Inputs sources) {
+    check_in_place(op, target);
+    const TensorImpl& t = target.impl();
+    if (!t.is_view || target.requires_grad() || t.storage->use_count() == 1 || !tracks(sources)) return;
+    fail<Error>(op, ": expected a target that owns its memory when the source requires grad, got a view of a tensor whose history "
+                "would not hear of it; index the tensor itself, as in x[0, 1] = y");
 }
 
 void wrote_in_place(const Tensor& target) {

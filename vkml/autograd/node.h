@@ -64,10 +64,7 @@ public:
     std::vector<Saved> inputs, outputs;
     std::vector<std::weak_ptr<AutogradMeta>> results;  // of the outputs
     bool view = false;
-    bool released = false;
-
-    /// Drops what was kept; a later backward through this node raises Error.
-    void release();
+    bool released = false;  // what was kept is dropped: a later backward through this node raises Error
 };
 
 /// What a gradient function sees of its node.
@@ -119,6 +116,9 @@ std::vector<Tensor> record(std::string_view op, std::vector<Tensor> outputs, Inp
 /// Refuses an in-place write that the tape could not follow: on a leaf that requires grad, or on a view of a recorded tensor
 /// (Error). Call it before the write, `wrote_in_place` after.
 void check_in_place(std::string_view op, const Tensor& target);
+/// The same for a write of `sources`; refuses also a recorded source for a view of an unrecorded tensor, whose other views
+/// would keep the values without the history.
+void check_in_place(std::string_view op, const Tensor& target, Inputs sources);
 /// Raises the version of the target's storage.
 void wrote_in_place(const Tensor& target);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 
 #include "vkml/core/error.h"
 
@@ -107,17 +108,19 @@ Collapsed collapse(const Shape& shape, std::span<const Strides> strides) {
 }
 
 bool may_self_overlap(const Layout& layout) {
-    std::array<std::pair<std::int64_t, std::int64_t>, kMaxRank> axes;  // stride, extent
-    int n = 0;
+    // Stride and extent of every axis; unused places sort to the end and reach nothing.
+    std::array<std::pair<std::int64_t, std::int64_t>, kMaxRank> axes;
+    axes.fill({std::numeric_limits<std::int64_t>::max(), 1});
     for (int i = 0; i < layout.rank(); i++) {
         if (layout.shape[i] == 0) return false;
-        if (layout.shape[i] > 1) axes[n++] = {std::abs(layout.strides[i]), layout.shape[i]};
+        if (layout.shape[i] > 1) axes[static_cast<std::size_t>(i)] = {std::abs(layout.strides[i]), layout.shape[i]};
     }
-    std::sort(axes.begin(), axes.begin() + n);
+    std::ranges::sort(axes);
     std::int64_t reach = 0;  // the furthest element the smaller strides touch
-    for (int i = 0; i < n; i++) {
-        if (axes[i].first <= reach) return true;
-        reach += axes[i].first * (axes[i].second - 1);
+    for (const auto& [stride, extent] : axes) {
+        if (extent == 1) break;
+        if (stride <= reach) return true;
+        reach += stride * (extent - 1);
     }
     return false;
 }

@@ -1,10 +1,20 @@
 #include "vkml/core/tensor.h"
 
+#include <utility>
+
+#include "vkml/core/gradient_lock.h"
+
 namespace vkml {
+
+std::mutex& gradient_lock() {
+    static auto* mutex = new std::mutex;  // outlives every tensor
+    return *mutex;
+}
 
 Tensor::Tensor(Storage storage, const Layout& layout, DType dtype, Device device) : impl_(new TensorImpl) {
     TensorImpl& t = *impl_;
     t.storage = std::move(storage);
+    t.is_view = t.storage && t.storage->use_count() > 1;
     t.layout = layout;
     t.dtype = dtype;
     t.device = device;
@@ -33,13 +43,16 @@ bool Tensor::is_leaf() const {
 
 Tensor Tensor::grad() const {
     const auto& meta = impl().autograd;
-    return meta ? meta->grad : Tensor{};
+    if (!meta) return {};
+    std::lock_guard lock(gradient_lock());
+    return meta->grad;
 }
 
 void Tensor::set_grad(Tensor grad) const {
     auto& meta = impl().autograd;
     if (!meta) meta = std::make_shared<AutogradMeta>();
-    meta->grad = std::move(grad);
+    std::lock_guard lock(gradient_lock());
+    std::swap(meta->grad, grad);
 }
 
 void Tensor::undefined() { fail<Error>("tensor: expected a defined tensor, got an undefined one"); }

@@ -27,6 +27,7 @@ struct TensorImpl : RefCounted<TensorImpl> {
     bool wrapped_number = false;  // made from a Python scalar: ranks below real tensors in promotion
     std::int64_t numel = 0;
     std::shared_ptr<AutogradMeta> autograd;  // absent while no gradient is asked for
+    bool is_view = false;                    // made over memory that another tensor held
 
     void release_last() noexcept { delete this; }
 };

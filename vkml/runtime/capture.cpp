@@ -49,9 +49,12 @@ void CaptureLog::play(Backend& backend) const {
 
 Capture::Capture(Stream& stream, const std::function<void()>& work)
     : stream_(&stream), log_(std::make_unique<CaptureLog>(stream.backend())) {
-    // The stream stays locked: what another thread records meanwhile is not part of this capture.
-    std::lock_guard lock(stream.mutex_);
-    check<Error>(!stream.capture_, "capture: expected no capture within a capture, got one");
+    {
+        std::lock_guard lock(stream.mutex_);
+        check<Error>(!stream.recording_here(), "capture: expected no capture within a capture, got one");
+    }
+    // Other threads go on recording meanwhile, and are not part of this capture; their own captures wait for it.
+    std::lock_guard turn(stream.capture_turn_);
     stream.set_capture(log_.get());
     try {
         work();
@@ -78,6 +81,7 @@ void Capture::replay() {
     backend.barrier();
     stream_->epoch_++;
     stream_->submit_locked();
+    stream_->fault_armed_ = true;  // its kernels may report anew
     if (stream_->synchronous_) stream_->raise_fault();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -27,9 +28,9 @@ public:
     std::size_t size() const { return commands_.size(); }
     /// Ends the log. Tensors that were made while it ran may still live in its memory.
     std::unique_ptr<Pool> take_pool() {
-        touched_.clear();
         return std::move(pool_);
     }
+    std::thread::id thread() const { return thread_; }
 
 private:
     struct Command {
@@ -45,6 +46,7 @@ private:
     void keep(const Block* block);
 
     std::unique_ptr<Pool> pool_;
+    const std::thread::id thread_ = std::this_thread::get_id();
     std::unordered_map<const Block*, Storage> touched_;
     std::vector<Command> commands_;
     std::vector<std::byte> args_;

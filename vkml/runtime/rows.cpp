@@ -71,7 +71,7 @@ struct Geometry {
     std::uint32_t threads, lanes, chunks, parts = 1;
 };
 
-Geometry geometry(const Problem& p, std::size_t structure, const Limits& limits) {
+Geometry geometry(const Problem& p, std::size_t structure) {
     const std::uint64_t pieces = ceil_div(p.cols, p.width);
     Geometry g{};
     if (structure == kResident) {
@@ -159,7 +159,7 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
               forced.load()};
     p.across_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(std::uint64_t{args.inner}), kAcrossRows));
     const std::size_t structure = choose(kernels.site, op, structures, p, limits);
-    const Geometry g = geometry(p, structure, limits);
+    const Geometry g = geometry(p, structure);
     const bool vector = vectorises(args, layout.rank, p.width, float_parameters);
     const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u, vector ? 1u : 0u, g.chunks, rank, g.parts, parameters, flag};
     const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));

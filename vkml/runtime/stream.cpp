@@ -33,9 +33,8 @@ Stream::~Stream() {
 
 Storage Stream::allocate(std::size_t bytes) {
     if (capturing_.load(std::memory_order_relaxed)) [[unlikely]] {
-        // Another thread waits here until the capture is over: a replay would overwrite its tensor.
         std::lock_guard lock(mutex_);
-        if (capture_) return capture_->allocate(bytes);
+        if (recording_here()) return capture_->allocate(bytes);
     }
     try {
         return pool_.allocate(bytes);
@@ -52,7 +51,7 @@ void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid gr
     order(reads, writes);
     backend_->dispatch(kernel, dtype, spec, grid, args);
     dispatches_++;
-    if (capture_) [[unlikely]]
+    if (recording_here()) [[unlikely]]
         capture_->note_dispatch(kernel, dtype, spec, grid, args, reads, writes);
     std::size_t bytes = 0;
     for (const Use& use : writes)
@@ -67,6 +66,7 @@ void Stream::order(Uses reads, Uses writes) {
         conflict |= use.block() && (use.block()->last_write == epoch_ || use.block()->last_read == epoch_);
     if (conflict) {
         backend_->barrier();
+        // Also when another thread brought it: the dispatches of the capture on either side rely on it.
         if (capture_) [[unlikely]]
             capture_->note_barrier();
         epoch_++;
@@ -122,7 +122,7 @@ void Stream::synchronize() {
 void Stream::upload(const Storage& target, std::size_t offset, const void* source, std::size_t bytes) {
     if (bytes == 0) return;
     std::lock_guard lock(mutex_);
-    if (capture_) [[unlikely]]
+    if (recording_here()) [[unlikely]]
         return upload_in_capture(target, offset, source, bytes);
     if (synchronous_) {
         std::memcpy(static_cast<std::byte*>(target->host) + offset, source, bytes);
@@ -194,7 +194,7 @@ void Stream::copy(const Storage& target, std::size_t target_offset, const Storag
     const Use from[] = {source}, to[] = {target};
     order(from, to);
     backend_->copy(target->address + target_offset, source->address + source_offset, bytes);
-    if (capture_) [[unlikely]]
+    if (recording_here()) [[unlikely]]
         capture_->note_copy(target, target_offset, source, source_offset, bytes);
     after_recording(bytes);
 }
@@ -245,6 +245,7 @@ void Stream::retire(std::unique_ptr<CaptureLog> log) {
     std::lock_guard lock(mutex_);
     backend_->wait(submit_locked());
     drop_parked();
+    // The memory it touched is let go with `log`, after the lock: its owner may have to wait for Python.
     std::unique_ptr<Pool> pool = log->take_pool();
     if (pool->stats().live_allocations > 0) parked_.push_back(std::move(pool));
 }
@@ -253,8 +254,10 @@ void Stream::drop_parked() {
     std::erase_if(parked_, [](const std::unique_ptr<Pool>& pool) { return pool->stats().live_allocations == 0; });
 }
 
+bool Stream::recording_here() const { return capture_ && capture_->thread() == std::this_thread::get_id(); }
+
 void Stream::require_outside_capture(const char* what) const {
-    check<Error>(!capture_, "capture: expected device work only, got ", what);
+    check<Error>(!recording_here(), "capture: expected device work only, got ", what);
 }
 
 }  // namespace vkml

@@ -105,6 +105,7 @@ private:
     Timepoint submit_locked();
     void raise_fault();
     void retire_staging(bool all);
+    bool recording_here() const;  // a capture runs, and this thread is the one it records
     void require_outside_capture(const char* what) const;
     void retire(std::unique_ptr<CaptureLog> log);
     void drop_parked();
@@ -131,6 +132,7 @@ private:
     std::size_t in_flight_bytes_ = 0;
     Memory fault_memory_;
     bool fault_armed_ = false;  // a kernel that can report has been recorded since the last look
+    std::mutex capture_turn_;   // one capture at a time; never asked for while mutex_ is held
 };
 
 }  // namespace vkml

@@ -10,7 +10,13 @@ __all__ = ["GELU", "LeakyReLU", "LogSoftmax", "ReLU", "SiLU", "Sigmoid", "Softma
 
 
 class ReLU(Module):
-    """max(x, 0)."""
+    """max(x, 0).
+
+    Examples
+    --------
+    >>> vkml.nn.ReLU()(vkml.tensor([1.0, -2.0]))
+    tensor([1., 0.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -20,21 +26,39 @@ class ReLU(Module):
 
 
 class Tanh(Module):
-    """tanh(x)."""
+    """tanh(x).
+
+    Examples
+    --------
+    >>> vkml.nn.Tanh()(vkml.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         return _core.tanh(x)
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Examples
+    --------
+    >>> vkml.nn.Sigmoid()(vkml.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         return _core.sigmoid(x)
 
 
 class SiLU(Module):
-    """x sigmoid(x)."""
+    """x sigmoid(x).
+
+    Examples
+    --------
+    >>> vkml.nn.SiLU()(vkml.tensor([1.0, -2.0]))
+    tensor([ 0.7311, -0.2384])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -44,7 +68,13 @@ class SiLU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution function; approximate="tanh" for the older formula."""
+    """x times the normal distribution function; approximate="tanh" for the older formula.
+
+    Examples
+    --------
+    >>> vkml.nn.GELU()(vkml.tensor([1.0, -2.0]))
+    tensor([ 0.8413, -0.0455])
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -60,7 +90,13 @@ class GELU(Module):
 
 
 class LeakyReLU(Module):
-    """x where it is positive, negative_slope x elsewhere."""
+    """x where it is positive, negative_slope x elsewhere.
+
+    Examples
+    --------
+    >>> vkml.nn.LeakyReLU(0.5)(vkml.tensor([1.0, -2.0]))
+    tensor([ 1., -1.])
+    """
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
@@ -76,7 +112,13 @@ class LeakyReLU(Module):
 
 
 class Softmax(Module):
-    """exp(x) / sum(exp(x)) along dim; None means the last axis."""
+    """exp(x) / sum(exp(x)) along dim; None means the last axis.
+
+    Examples
+    --------
+    >>> vkml.nn.Softmax(dim=-1)(vkml.tensor([0.0, 0.0]))
+    tensor([0.5000, 0.5000])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -90,7 +132,13 @@ class Softmax(Module):
 
 
 class LogSoftmax(Softmax):
-    """x - log(sum(exp(x))) along dim; None means the last axis."""
+    """x - log(sum(exp(x))) along dim; None means the last axis.
+
+    Examples
+    --------
+    >>> vkml.nn.LogSoftmax(dim=-1)(vkml.tensor([0.0, 0.0]))
+    tensor([-0.6931, -0.6931])
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         return _core.log_softmax(x, -1 if self.dim is None else self.dim)

@@ -23,6 +23,12 @@ class MultiheadAttention(Module):
 
     A bool mask blocks where it is True; a float mask adds. A row with everything blocked gives 0
     before the output projection.
+
+    Examples
+    --------
+    >>> attend = vkml.nn.MultiheadAttention(16, num_heads=4)
+    >>> attend(vkml.randn((2, 5, 16)), is_causal=True).shape
+    (2, 5, 16)
     """
 
     def __init__(
@@ -93,7 +99,14 @@ class MultiheadAttention(Module):
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a two-layer network, each with a residual and a LayerNorm. Parameter names equal PyTorch's."""
+    """Self-attention and a two-layer network, each with a residual and a LayerNorm. Parameter names equal PyTorch's.
+
+    Examples
+    --------
+    >>> layer = vkml.nn.TransformerEncoderLayer(16, nhead=4, dim_feedforward=32)
+    >>> layer(vkml.randn((2, 5, 16))).shape
+    (2, 5, 16)
+    """
 
     def __init__(
         self,
@@ -138,7 +151,14 @@ class TransformerEncoderLayer(Module):
 
 
 class PositionalEncoding(Module):
-    """Adds sin (even columns) and cos (odd columns) of position / base^(2i / d_model)."""
+    """Adds sin (even columns) and cos (odd columns) of position / base^(2i / d_model).
+
+    Examples
+    --------
+    >>> vkml.nn.PositionalEncoding(4)(vkml.zeros(1, 2, 4))
+    tensor([[[0.0000, 1.0000, 0.0000, 1.0000],
+             [0.8415, 0.5403, 0.0100, 0.9999]]])
+    """
 
     def __init__(
         self,

@@ -12,7 +12,14 @@ __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
 class ModuleList(Module):
-    """A list of modules whose parameters count."""
+    """A list of modules whose parameters count.
+
+    Examples
+    --------
+    >>> layers = vkml.nn.ModuleList([vkml.nn.Linear(2, 2), vkml.nn.ReLU()])
+    >>> len(layers), layers[1]
+    (2, ReLU())
+    """
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
@@ -90,7 +97,14 @@ class Sequential(ModuleList):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules whose parameters count."""
+    """A dictionary of modules whose parameters count.
+
+    Examples
+    --------
+    >>> layers = vkml.nn.ModuleDict({"first": vkml.nn.Linear(2, 2)})
+    >>> layers["first"]
+    Linear(in_features=2, out_features=2, bias=True)
+    """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()

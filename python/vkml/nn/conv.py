@@ -44,7 +44,13 @@ class _Conv(Module):
 
 
 class Conv2d(_Conv):
-    """(N, C, H, W) -> (N, out_channels, H', W')."""
+    """(N, C, H, W) -> (N, out_channels, H', W').
+
+    Examples
+    --------
+    >>> vkml.nn.Conv2d(3, 8, kernel_size=3, padding=1)(vkml.randn((2, 3, 8, 8))).shape
+    (2, 8, 8, 8)
+    """
 
     def __init__(
         self,
@@ -83,7 +89,13 @@ class Conv2d(_Conv):
 
 
 class Conv1d(_Conv):
-    """(N, C, L) -> (N, out_channels, L')."""
+    """(N, C, L) -> (N, out_channels, L').
+
+    Examples
+    --------
+    >>> vkml.nn.Conv1d(3, 8, kernel_size=3)(vkml.randn((2, 3, 10))).shape
+    (2, 8, 8)
+    """
 
     def __init__(
         self,
@@ -113,7 +125,13 @@ class Conv1d(_Conv):
 
 
 class ConvTranspose2d(_Conv):
-    """The gradient of Conv2d as a layer: (N, C, H, W) -> (N, out_channels, H', W'), larger for stride > 1."""
+    """The gradient of Conv2d as a layer: (N, C, H, W) -> (N, out_channels, H', W'), larger for stride > 1.
+
+    Examples
+    --------
+    >>> vkml.nn.ConvTranspose2d(1, 1, kernel_size=3, stride=2)(vkml.ones(1, 1, 2, 2)).shape
+    (1, 1, 5, 5)
+    """
 
     def __init__(
         self,
@@ -160,7 +178,13 @@ class ConvTranspose2d(_Conv):
 
 
 class MaxPool2d(Module):
-    """The largest element of every window of (N, C, H, W)."""
+    """The largest element of every window of (N, C, H, W).
+
+    Examples
+    --------
+    >>> vkml.nn.MaxPool2d(2)(vkml.arange(16.0).reshape(1, 1, 4, 4)).tolist()
+    [[[[5.0, 7.0], [13.0, 15.0]]]]
+    """
 
     def __init__(
         self,
@@ -182,7 +206,13 @@ class MaxPool2d(Module):
 
 
 class AvgPool2d(Module):
-    """The mean of every window of (N, C, H, W)."""
+    """The mean of every window of (N, C, H, W).
+
+    Examples
+    --------
+    >>> vkml.nn.AvgPool2d(2)(vkml.arange(16.0).reshape(1, 1, 4, 4)).tolist()
+    [[[[2.5, 4.5], [10.5, 12.5]]]]
+    """
 
     def __init__(
         self,

@@ -175,7 +175,13 @@ def avg_pool2d(
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The mean of (input - target)^2."""
+    """The mean of (input - target)^2.
+
+    Examples
+    --------
+    >>> vkml.nn.mse_loss(vkml.tensor([1.0, 2.0]), vkml.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
     return _core.mse_loss(input, target, reduction=str(reduction))
 
 
@@ -187,7 +193,13 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Logits (N, C, ...) against classes, or against probabilities of the same shape."""
+    """Logits (N, C, ...) against classes, or against probabilities of the same shape.
+
+    Examples
+    --------
+    >>> vkml.nn.cross_entropy(vkml.tensor([[2.0, 0.0], [0.0, 1.0]]), vkml.tensor([0, 1]))
+    tensor(0.2201)
+    """
     if isinstance(weight, str):  # older calls: the third argument is a reduction
         return cross_entropy(input, target, None, ignore_index, weight, label_smoothing)
     return _core.cross_entropy(
@@ -207,19 +219,37 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Binary cross entropy of logits, in its stable form."""
+    """Binary cross entropy of logits, in its stable form.
+
+    Examples
+    --------
+    >>> vkml.nn.binary_cross_entropy_with_logits(vkml.tensor([0.0, 2.0]), vkml.tensor([0.0, 1.0]))
+    tensor(0.4100)
+    """
     return _core.binary_cross_entropy_with_logits(
         input, target, weight=weight, reduction=str(reduction), pos_weight=pos_weight
     )
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """Kullback-Leibler divergence; input holds log-probabilities."""
+    """Kullback-Leibler divergence; input holds log-probabilities.
+
+    Examples
+    --------
+    >>> vkml.nn.kl_div(vkml.tensor([0.5, 0.5]).log(), vkml.tensor([0.25, 0.75]), reduction="sum")
+    tensor(0.1308)
+    """
     return _core.kl_div(input, target, reduction=str(reduction), log_target=log_target)
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Squared near 0, linear beyond delta."""
+    """Squared near 0, linear beyond delta.
+
+    Examples
+    --------
+    >>> vkml.nn.huber_loss(vkml.tensor([0.5, 3.0]), vkml.tensor([0.0, 0.0]))
+    tensor(1.3125)
+    """
     return _core.huber_loss(input, target, reduction=str(reduction), delta=delta)
 
 
@@ -245,6 +275,12 @@ def scaled_dot_product_attention(
 
     A bool mask is True where attention is allowed, as in PyTorch; a float mask adds. A row with nothing allowed
     gives 0.
+
+    Examples
+    --------
+    >>> q, k, v = (vkml.randn((2, 4, 5, 8)) for _ in range(3))  # batch, heads, length, width
+    >>> vkml.nn.scaled_dot_product_attention(q, k, v, is_causal=True).shape
+    (2, 4, 5, 8)
     """
     if attn_mask is not None and is_causal:
         raise _core.ShapeError("scaled_dot_product_attention: expected attn_mask or is_causal, got both")

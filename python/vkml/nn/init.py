@@ -30,7 +30,13 @@ def _fans(t: Tensor) -> tuple[int, int]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps a signal's size through a nonlinearity."""
+    """The factor that keeps a signal's size through a nonlinearity.
+
+    Examples
+    --------
+    >>> vkml.nn.init.calculate_gain("tanh")
+    1.6666666666666667
+    """
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         return math.sqrt(2.0 / (1 + slope**2))
@@ -50,43 +56,81 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Uniform in [a, b). Returns the tensor."""
+    """Uniform in [a, b). Returns the tensor.
+
+    Examples
+    --------
+    >>> w = vkml.nn.init.uniform_(vkml.empty(3, 5), -0.1, 0.1)
+    """
     with no_grad():
         draw = _core.rand(tensor.shape, dtype=_core.float32, device=tensor.device)
         return tensor.assign_((draw * (b - a) + a).to(dtype=tensor.dtype))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Normal with a mean and a standard deviation. Returns the tensor."""
+    """Normal with a mean and a standard deviation. Returns the tensor.
+
+    Examples
+    --------
+    >>> w = vkml.nn.init.normal_(vkml.empty(3, 5), std=0.02)
+    """
     with no_grad():
         draw = _core.randn(tensor.shape, dtype=_core.float32, device=tensor.device)
         return tensor.assign_((draw * std + mean).to(dtype=tensor.dtype))
 
 
 def constant_(tensor: Tensor, value: float) -> Tensor:
-    """One number. Returns the tensor."""
+    """One number. Returns the tensor.
+
+    Examples
+    --------
+    >>> vkml.nn.init.constant_(vkml.empty(2), 0.5)
+    tensor([0.5000, 0.5000])
+    """
     with no_grad():
         return tensor.fill_(value)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zeros. Returns the tensor."""
+    """Zeros. Returns the tensor.
+
+    Examples
+    --------
+    >>> vkml.nn.init.zeros_(vkml.empty(2))
+    tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Ones. Returns the tensor."""
+    """Ones. Returns the tensor.
+
+    Examples
+    --------
+    >>> vkml.nn.init.ones_(vkml.empty(2))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Glorot, uniform. Returns the tensor."""
+    """Glorot, uniform. Returns the tensor.
+
+    Examples
+    --------
+    >>> w = vkml.nn.init.xavier_uniform_(vkml.empty(3, 5))
+    """
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Glorot, normal. Returns the tensor."""
+    """Glorot, normal. Returns the tensor.
+
+    Examples
+    --------
+    >>> w = vkml.nn.init.xavier_normal_(vkml.empty(3, 5))
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))))
 
 
@@ -98,11 +142,21 @@ def _he(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """He, uniform. Returns the tensor."""
+    """He, uniform. Returns the tensor.
+
+    Examples
+    --------
+    >>> w = vkml.nn.init.kaiming_uniform_(vkml.empty(3, 5), nonlinearity="relu")
+    """
     bound = math.sqrt(3.0) * _he(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """He, normal. Returns the tensor."""
+    """He, normal. Returns the tensor.
+
+    Examples
+    --------
+    >>> w = vkml.nn.init.kaiming_normal_(vkml.empty(3, 5), nonlinearity="relu")
+    """
     return normal_(tensor, 0.0, _he(tensor, a, mode, nonlinearity))

@@ -209,8 +209,11 @@ class KimiDeltaAttention(Module):
         before, dtype = self.conv_size - 1, self.q_proj.weight.dtype
         keys, values = self.num_heads * self.head_dim, self.num_v_heads * self.head_v_dim
         wide = _core.float64 if dtype == _core.float64 else _core.float32
+        q, k, v = (zeros(batch, n, before, dtype=dtype, device=device) for n in (keys, keys, values))
         return KdaCache(
-            *(zeros(batch, n, before, dtype=dtype, device=device) for n in (keys, keys, values)),
+            q,
+            k,
+            v,
             zeros(batch, self.num_v_heads, self.head_dim, self.head_v_dim, dtype=wide, device=device),
         )
 
@@ -244,19 +247,18 @@ class KimiDeltaAttention(Module):
         y = y * _core.sigmoid(self.g_proj(x).unflatten(2, (self.num_v_heads, self.head_v_dim)))
         return self.o_proj(y.flatten(2, 3))
 
-    def _mix(self, inputs: list[Tensor], cache: KdaCache | None, T: int) -> Tensor:
+    def _mix(self, inputs: list[Any], cache: KdaCache | None, T: int) -> Tensor:
         if cache is None:
-            return _core.chunk_kda(*inputs, precision=self.precision).output
+            whole: Any = _core.chunk_kda(*inputs, precision=self.precision)
+            return whole.output
         if T == 1 and not any(y.requires_grad for y in inputs):
-            return _core.kda_decode(*inputs, cache.state, update_state=True)[0]
-        out = _core.chunk_kda(*inputs, cache.state, precision=self.precision)
+            return _core.kda_decode(*[*inputs, cache.state], update_state=True)[0]
+        out: Any = _core.chunk_kda(*[*inputs, cache.state], precision=self.precision)
         # A new tensor, not a write into the old one, which the graph may still need.
         cache.state = out.final_state.detach()
         return out.output
 
-    def _advance(
-        self, cache: KdaCache, convolutions: Any, projected: list[Tensor], tails: list[Tensor], T: int
-    ) -> None:
+    def _advance(self, cache: KdaCache, convolutions: Any, projected: list[Tensor], tails: list[Any], T: int) -> None:
         with no_grad():
             new = [
                 c.next_tail(y.detach(), tail).clone() for c, y, tail in zip(convolutions, projected, tails, strict=True)

@@ -56,7 +56,13 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """Rows of a table: integers of any shape -> (..., embedding_dim). The padding row is 0 and gets no gradient."""
+    """Rows of a table: integers of any shape -> (..., embedding_dim). The padding row is 0 and gets no gradient.
+
+    Examples
+    --------
+    >>> vkml.nn.Embedding(10, 4)(vkml.tensor([[1, 2, 3]])).shape
+    (1, 3, 4)
+    """
 
     def __init__(
         self,
@@ -92,6 +98,11 @@ class Dropout(Module):
     """In training, zeroes elements with probability p and scales the others by 1 / (1 - p).
 
     With a seed the layer has a stream of its own: (seed, 0), (seed, 1), ...; else it draws from the default generator.
+
+    Examples
+    --------
+    >>> vkml.nn.Dropout(0.5).eval()(vkml.ones(3))
+    tensor([1., 1., 1.])
     """
 
     def __init__(self, p: float = 0.5, seed: int | None = None) -> None:
@@ -113,7 +124,13 @@ class Dropout(Module):
 
 
 class Flatten(Module):
-    """Merges the axes start_dim to end_dim."""
+    """Merges the axes start_dim to end_dim.
+
+    Examples
+    --------
+    >>> vkml.nn.Flatten()(vkml.ones(2, 3, 4)).shape
+    (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -127,7 +144,13 @@ class Flatten(Module):
 
 
 class Identity(Module):
-    """Returns its input; takes any arguments."""
+    """Returns its input; takes any arguments.
+
+    Examples
+    --------
+    >>> vkml.nn.Identity()(vkml.ones(2))
+    tensor([1., 1.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()

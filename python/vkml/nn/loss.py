@@ -26,14 +26,26 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """The mean of (input - target)^2."""
+    """The mean of (input - target)^2.
+
+    Examples
+    --------
+    >>> vkml.nn.MSELoss()(vkml.tensor([1.0, 2.0]), vkml.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_Loss):
-    """Logits (N, C, ...) against classes, or against probabilities of the same shape."""
+    """Logits (N, C, ...) against classes, or against probabilities of the same shape.
+
+    Examples
+    --------
+    >>> vkml.nn.CrossEntropyLoss()(vkml.tensor([[2.0, 0.0], [0.0, 1.0]]), vkml.tensor([0, 1]))
+    tensor(0.2201)
+    """
 
     def __init__(
         self,
@@ -51,7 +63,13 @@ class CrossEntropyLoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of logits, in its stable form."""
+    """Binary cross entropy of logits, in its stable form.
+
+    Examples
+    --------
+    >>> vkml.nn.BCEWithLogitsLoss()(vkml.tensor([0.0, 2.0]), vkml.tensor([0.0, 1.0]))
+    tensor(0.4100)
+    """
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> None:
         super().__init__(reduction)
@@ -63,7 +81,13 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence of log-probabilities from a target distribution."""
+    """Kullback-Leibler divergence of log-probabilities from a target distribution.
+
+    Examples
+    --------
+    >>> vkml.nn.KLDivLoss("sum")(vkml.tensor([0.5, 0.5]).log(), vkml.tensor([0.25, 0.75]))
+    tensor(0.1308)
+    """
 
     _words = ("mean", "sum", "none", "batchmean")
 
@@ -76,7 +100,13 @@ class KLDivLoss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squared near 0, linear beyond delta."""
+    """Squared near 0, linear beyond delta.
+
+    Examples
+    --------
+    >>> vkml.nn.HuberLoss()(vkml.tensor([0.5, 3.0]), vkml.tensor([0.0, 0.0]))
+    tensor(1.3125)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)

@@ -259,7 +259,7 @@ class Module:
         return self
 
     @staticmethod
-    def _converted(t: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
+    def _converted(t: Tensor, convert: Any) -> Tensor:
         with no_grad():
             made = convert(t.detach())
         if made.data_ptr() == t.data_ptr() and made.dtype == t.dtype and made.device == t.device:

@@ -22,7 +22,9 @@ def _sizes(op: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     return out
 
 
-def _pair(shape: Any, affine: bool, bias: bool, device: Any, dtype: Any) -> tuple[Parameter | None, Parameter | None]:
+def _pair(
+    shape: Any, affine: bool, bias: bool | None, device: Any, dtype: Any
+) -> tuple[Parameter | None, Parameter | None]:
     dtype = _core.float32 if dtype is None else dtype
     weight = Parameter(ones(shape, device=device, dtype=dtype)) if affine else None
     return weight, Parameter(zeros(shape, device=device, dtype=dtype)) if affine and bias else None
@@ -52,7 +54,13 @@ class _RowNorm(Module):
 
 
 class LayerNorm(_RowNorm):
-    """(x - mean) / sqrt(var + eps) over the trailing axes of `normalized_shape`, then weight and bias."""
+    """(x - mean) / sqrt(var + eps) over the trailing axes of `normalized_shape`, then weight and bias.
+
+    Examples
+    --------
+    >>> vkml.nn.LayerNorm(2)(vkml.tensor([[1.0, 3.0]])).round()
+    tensor([[-1.,  1.]], grad_fn=<round>)
+    """
 
     def __init__(
         self,
@@ -70,7 +78,13 @@ class LayerNorm(_RowNorm):
 
 
 class RMSNorm(_RowNorm):
-    """x / sqrt(mean(x^2) + eps) over the trailing axes, then weight. Without eps the dtype's epsilon counts."""
+    """x / sqrt(mean(x^2) + eps) over the trailing axes, then weight. Without eps the dtype's epsilon counts.
+
+    Examples
+    --------
+    >>> vkml.nn.RMSNorm(2)(vkml.tensor([[3.0, 4.0]]))
+    tensor([[0.8485, 1.1314]], grad_fn=<rms_norm>)
+    """
 
     def __init__(
         self,
@@ -88,7 +102,13 @@ class RMSNorm(_RowNorm):
 
 
 class GroupNorm(Module):
-    """Normalises groups of channels of (N, C, ...), then scales and shifts each channel."""
+    """Normalises groups of channels of (N, C, ...), then scales and shifts each channel.
+
+    Examples
+    --------
+    >>> vkml.nn.GroupNorm(2, 4)(vkml.randn((3, 4, 5))).shape
+    (3, 4, 5)
+    """
 
     def __init__(
         self,
@@ -122,7 +142,16 @@ class GroupNorm(Module):
 
 
 class BatchNorm2d(Module):
-    """Normalises each channel of (N, C, H, W): by the batch in training, by the running statistics in evaluation."""
+    """Normalises each channel of (N, C, H, W): by the batch in training, by the running statistics in evaluation.
+
+    Examples
+    --------
+    >>> norm = vkml.nn.BatchNorm2d(4)
+    >>> norm(vkml.randn((2, 4, 3, 3))).shape
+    (2, 4, 3, 3)
+    >>> norm.eval()(vkml.zeros(1, 4, 1, 1)).shape
+    (1, 4, 1, 1)
+    """
 
     def __init__(
         self,

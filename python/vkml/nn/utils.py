@@ -62,7 +62,16 @@ def _total_norm(gradients: list[Tensor], norm_type: float) -> Tensor:
 
 
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:
-    """Clamps every element of every gradient to [-clip_value, clip_value]."""
+    """Clamps every element of every gradient to [-clip_value, clip_value].
+
+    Examples
+    --------
+    >>> w = vkml.tensor([1.0, -3.0], requires_grad=True)
+    >>> (w * w).sum().backward()
+    >>> vkml.nn.utils.clip_grad_value_([w], 4.0)
+    >>> w.grad
+    tensor([ 2., -4.])
+    """
     with no_grad():
         for g in _gradients(parameters):
             g.assign_(_core.clamp(g, -clip_value, clip_value))

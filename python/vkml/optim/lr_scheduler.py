@@ -50,7 +50,18 @@ class LRScheduler:
 
 
 class StepLR(LRScheduler):
-    """Times gamma after every step_size steps."""
+    """Times gamma after every step_size steps.
+
+    Examples
+    --------
+    >>> optimizer = vkml.optim.SGD([vkml.ones(1, requires_grad=True)], lr=1.0)
+    >>> schedule = vkml.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.1)
+    >>> for _ in range(2):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> schedule.get_last_lr()
+    [0.1]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
         if step_size < 1:
@@ -63,7 +74,17 @@ class StepLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the first rate to eta_min along half a cosine of T_max steps."""
+    """From the first rate to eta_min along half a cosine of T_max steps.
+
+    Examples
+    --------
+    >>> optimizer = vkml.optim.SGD([vkml.ones(1, requires_grad=True)], lr=1.0)
+    >>> schedule = vkml.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+    >>> for _ in range(4):
+    ...     schedule.step()
+    >>> schedule.get_last_lr()
+    [0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
         if T_max < 1:
@@ -76,7 +97,14 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class LinearWarmup(LRScheduler):
-    """min(1, (t + 1) / warmup_steps) of the rate."""
+    """min(1, (t + 1) / warmup_steps) of the rate.
+
+    Examples
+    --------
+    >>> optimizer = vkml.optim.SGD([vkml.ones(1, requires_grad=True)], lr=1.0)
+    >>> vkml.optim.lr_scheduler.LinearWarmup(optimizer, warmup_steps=4).get_last_lr()
+    [0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, warmup_steps: int) -> None:
         if warmup_steps < 1:
@@ -89,7 +117,16 @@ class LinearWarmup(LRScheduler):
 
 
 class LambdaLR(LRScheduler):
-    """The rate times a function of the time; one function, or one per group."""
+    """The rate times a function of the time; one function, or one per group.
+
+    Examples
+    --------
+    >>> optimizer = vkml.optim.SGD([vkml.ones(1, requires_grad=True)], lr=1.0)
+    >>> schedule = vkml.optim.lr_scheduler.LambdaLR(optimizer, lambda t: 0.5**t)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]]) -> None:
         count = len(optimizer.param_groups)

@@ -246,7 +246,17 @@ class SGD(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Gradients over the root of their mean square."""
+    """Gradients over the root of their mean square.
+
+    Examples
+    --------
+    >>> w = vkml.ones(1, requires_grad=True)
+    >>> optimizer = vkml.optim.RMSprop([w], lr=0.01)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.9000])
+    """
 
     _rule, _names = "rmsprop", ("square_avg", "grad_avg", "momentum_buffer")
 
@@ -296,7 +306,17 @@ class _Betas(Optimizer):
 
 
 class Adam(_Betas):
-    """Adaptive moments (Kingma and Ba, 2015); weight decay is added to the gradient."""
+    """Adaptive moments (Kingma and Ba, 2015); weight decay is added to the gradient.
+
+    Examples
+    --------
+    >>> w = vkml.ones(1, requires_grad=True)
+    >>> optimizer = vkml.optim.Adam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.9000])
+    """
 
     _rule, _names = "adam", ("exp_avg", "exp_avg_sq")
 
@@ -312,7 +332,17 @@ class Adam(_Betas):
 
 
 class AdamW(Adam):
-    """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019)."""
+    """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019).
+
+    Examples
+    --------
+    >>> w = vkml.ones(1, requires_grad=True)
+    >>> optimizer = vkml.optim.AdamW([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.8990])
+    """
 
     _rule = "adamw"
 
@@ -328,7 +358,17 @@ class AdamW(Adam):
 
 
 class Lion(_Betas):
-    """The sign of an interpolated momentum (Chen et al., 2023)."""
+    """The sign of an interpolated momentum (Chen et al., 2023).
+
+    Examples
+    --------
+    >>> w = vkml.ones(1, requires_grad=True)
+    >>> optimizer = vkml.optim.Lion([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.9000])
+    """
 
     _rule, _names = "lion", ("exp_avg",)
 

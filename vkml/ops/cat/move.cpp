@@ -1,6 +1,7 @@
 #include "vkml/ops/cat/move.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "vkml/ops/cat/move.spv.h"
@@ -24,7 +25,12 @@ struct Unit16 {
 
 /// Walks the outer axes; the innermost one is a run.
 template <class T>
-void move_elements(const MoveArgs& args, int rank) {
+void move_elements(MoveArgs args, int rank) {
+    for (int axis = 0; axis < rank; axis++) {
+        if (!(args.reversed >> axis & 1u)) continue;
+        args.input += static_cast<Address>(args.from[axis] * (std::int64_t{args.sizes[axis]} - 1)) * sizeof(T);
+        args.from[axis] = -args.from[axis];
+    }
     const T* input = reinterpret_cast<const T*>(args.input);
     T* output = reinterpret_cast<T*>(args.output);
     const std::int64_t width = args.sizes[rank - 1], step = args.from[rank - 1], stride = args.to[rank - 1];
@@ -93,7 +99,12 @@ void move_into(const Tensor& target, const Tensor& source) {
     if (target.numel() == 0) return;
     const Strides sides[] = {source.strides(), target.strides()};
     Collapsed loop = collapse(target.shape(), sides);
-    if (loop.shape.size() > kRankLimit || target.numel() > UINT32_MAX) return copy_into(target, source);
+    if (loop.shape.size() > kRankLimit || target.numel() > UINT32_MAX) {
+        if (std::ranges::none_of(source.strides(), [](std::int64_t s) { return s < 0; })) return copy_into(target, source);
+        for (std::int64_t i = 0; i < target.shape()[0]; i++)  // the copy kernel knows no reversed axes
+            move_into(target.view(select(target.layout(), 0, i)), source.view(select(source.layout(), 0, i)));
+        return;
+    }
     const auto item = static_cast<std::int64_t>(itemsize(target.dtype()));
     const bool wide = widen(loop, source.address(), target.address(), item);
     MoveArgs args{.input = source.address(),
@@ -101,10 +112,15 @@ void move_into(const Tensor& target, const Tensor& source) {
                   .from = {},
                   .to = {},
                   .sizes = {},
-                  .count = static_cast<std::uint32_t>(numel(loop.shape))};
+                  .count = static_cast<std::uint32_t>(numel(loop.shape)),
+                  .reversed = 0};
     for (int i = 0; i < loop.shape.size(); i++) {
         args.sizes[i] = static_cast<std::uint32_t>(loop.shape[i]);
-        args.from[i] = loop.strides[0][i];
+        args.from[i] = std::abs(loop.strides[0][i]);
+        if (loop.strides[0][i] < 0) {
+            args.reversed |= 1u << i;
+            args.input -= static_cast<Address>(args.from[i] * (loop.shape[i] - 1) * (wide ? kWide : item));
+        }
         args.to[i] = loop.strides[1][i];
     }
     stream_of(target).launch(wide ? move_wide_kernel : move_kernel,

@@ -28,9 +28,23 @@ Tensor div_slope(const Tensor& g, const Tensor& y, const Arg& b) {
     return neg(mul(cast(g, wide), div(cast(y, wide), cast(b.tensor(), wide))));
 }
 
+/// A tensor or a number that a gradient works out on its way; lives to the end of the expression.
+struct Value {
+    Tensor tensor{};
+    Scalar number{0.0};
+    operator Arg() const { return tensor.defined() ? Arg(tensor) : Arg(number); }
+};
+
+/// b - n where b may be a number, as the exponent of pow usually is: vkml::sub takes no two numbers.
+Value sub(const Arg& b, int n) {
+    if (b.is_tensor()) return {.tensor = vkml::sub(b, Arg(n))};
+    const Scalar& x = b.number();
+    return {.number = (x.kind == Scalar::Kind::floating ? x.floating : static_cast<double>(x.integer)) - n};
+}
+
 /// d/db of b a^(b - 1), and d/da of a^b log a.
 Tensor pow_slope_by_exponent(const Arg& a, const Arg& b) {
-    const Tensor less_one = sub(b, 1);
+    const Value less_one = sub(b, 1);
     return add(pow(a, less_one), mul(b, apply_binary(BinaryOp::pow_log, a, less_one)));
 }
 

@@ -1,4 +1,5 @@
 #include "bind.h"
+#include "vkml/ops/elementwise/docs_py.h"
 #include "vkml/ops/elementwise/elementwise.h"
 
 namespace vkml::python {
@@ -12,16 +13,18 @@ using InPlace = const Tensor& (*)(const Tensor&, const Arg&);
 using UnaryInPlace = const Tensor& (*)(const Tensor&);
 
 void bind_unary(nb::module_& m, TensorClass& tensor, const char* name, Unary f) {
-    m.def(name, f, nb::arg("input"), ReleaseGil());
-    tensor.def(name, f, ReleaseGil());
+    m.def(name, f, nb::arg("input"), elementwise_doc(name), ReleaseGil());
+    tensor.def(name, f, elementwise_doc(name), ReleaseGil());
 }
 
 /// The function and the method, and the operators: reflected too, where a number stands on the left.
 void bind_binary(nb::module_& m, TensorClass& tensor, const char* name, Binary f, const char* symbol = nullptr,
                  const char* reflected = nullptr) {
     const auto call = [f](const Operand& a, const Operand& b) { return f(arg(a), arg(b)); };
-    m.def(name, call, nb::arg("input"), nb::arg("other"), ReleaseGil());
-    tensor.def(name, [f](const Tensor& a, const Operand& b) { return f(a, arg(b)); }, nb::arg("other"), ReleaseGil());
+    m.def(name, call, nb::arg("input"), nb::arg("other"), elementwise_doc(name), ReleaseGil());
+    tensor.def(
+        name, [f](const Tensor& a, const Operand& b) { return f(a, arg(b)); }, nb::arg("other"), elementwise_doc(name),
+        ReleaseGil());
     if (symbol)
         tensor.def(
             symbol, [f](const Tensor& a, const Operand& b) { return f(a, arg(b)); }, nb::is_operator(), ReleaseGil());
@@ -97,11 +100,13 @@ void bind_unaries(nb::module_& m, TensorClass& tensor) {
     tensor.def("__abs__", &abs, nb::is_operator(), ReleaseGil());
     tensor.def("__invert__", &bitwise_not, nb::is_operator(), ReleaseGil());
     const auto gelu_ = [](const Tensor& x, const std::string& approximate) { return gelu(x, approximate); };
-    m.def("gelu", gelu_, nb::arg("input"), nb::arg("approximate") = "none", ReleaseGil());
-    tensor.def("gelu", gelu_, nb::arg("approximate") = "none", ReleaseGil());
-    m.def("leaky_relu", &leaky_relu, nb::arg("input"), nb::arg("negative_slope") = 0.01, ReleaseGil());
-    m.def("elu", &elu, nb::arg("input"), nb::arg("alpha") = 1.0, ReleaseGil());
-    m.def("hardtanh", &hardtanh, nb::arg("input"), nb::arg("min_val") = -1.0, nb::arg("max_val") = 1.0, ReleaseGil());
+    m.def("gelu", gelu_, nb::arg("input"), nb::arg("approximate") = "none", elementwise_doc("gelu"), ReleaseGil());
+    tensor.def("gelu", gelu_, nb::arg("approximate") = "none", elementwise_doc("gelu"), ReleaseGil());
+    m.def("leaky_relu", &leaky_relu, nb::arg("input"), nb::arg("negative_slope") = 0.01, elementwise_doc("leaky_relu"),
+          ReleaseGil());
+    m.def("elu", &elu, nb::arg("input"), nb::arg("alpha") = 1.0, elementwise_doc("elu"), ReleaseGil());
+    m.def("hardtanh", &hardtanh, nb::arg("input"), nb::arg("min_val") = -1.0, nb::arg("max_val") = 1.0,
+          elementwise_doc("hardtanh"), ReleaseGil());
 }
 
 void bind_binaries(nb::module_& m, TensorClass& tensor) {
@@ -126,7 +131,8 @@ void bind_binaries(nb::module_& m, TensorClass& tensor) {
     bind_binary(m, tensor, "less_equal", less_equal, "__le__");
     bind_binary(m, tensor, "greater", greater, "__gt__");
     bind_binary(m, tensor, "greater_equal", greater_equal, "__ge__");
-    m.def("scaled_add", &scaled_add, nb::arg("a"), nb::arg("b"), nb::arg("alpha"), nb::arg("beta"), ReleaseGil());
+    m.def("scaled_add", &scaled_add, nb::arg("a"), nb::arg("b"), nb::arg("alpha"), nb::arg("beta"),
+          elementwise_doc("scaled_add"), ReleaseGil());
     // Python drops the inherited hash of a class that defines __eq__: identity it stays.
     tensor.attr("__hash__") = nb::module_::import_("builtins").attr("object").attr("__hash__");
 }

@@ -19,7 +19,8 @@ void check_distinct(std::string_view op, const Tensor& target) {
 }
 
 const Tensor& binary_(std::string_view name, BinaryOp op, const Tensor& target, const Arg& other) {
-    check_in_place(name, target);
+    const TensorArg right_side[] = {other.is_tensor() ? other.tensor() : target};
+    check_in_place(name, target, right_side);
     const Tensor alias = alias_of(target);
     const DType dtype = promoted_dtype(name, target, other);
     check_fits(name, target, op == BinaryOp::div && !is_floating(dtype) ? default_dtype() : dtype);
@@ -66,6 +67,8 @@ const Tensor& write_back(std::string_view op, const Tensor& target, const Tensor
     if (result.is(target)) return target;
     check_fits(op, target, result.dtype());
     check_distinct(op, target);
+    const TensorArg written[] = {result};
+    check_in_place(op, target, written);
     check(result.shape() == target.shape(), op, ": expected a result of shape ", target.shape(), ", got ",
           result.shape());
     const Tensor values = cast(result, target.dtype());
@@ -119,7 +122,8 @@ const Tensor& fill_(const Tensor& target, const Scalar& value) {
 const Tensor& zero_(const Tensor& target) { return fill_(target, 0.0); }
 
 const Tensor& copy_(const Tensor& target, const Tensor& source) {
-    check_in_place("copy_", target);
+    const TensorArg written[] = {source};
+    check_in_place("copy_", target, written);
     const Tensor values = cast(to_device(source, target.device()), target.dtype());
     copy_into(target, values);
     const Shape shape = values.shape();

@@ -131,7 +131,8 @@ void put(const Tensor& input, const Plan& plan, const Tensor& value) {
     const Tensor wide = broadcast_value(value, shape);
     check<Error>(!may_self_overlap(input.layout()),
                  "index_put: expected a target whose elements are distinct, got an expanded one");
-    check_in_place("index_put", input);
+    const TensorArg written[] = {value};
+    check_in_place("index_put", input, written);
     const Tensor before = history_of(input);
     if (input.numel() > 0 && wide.numel() > 0) {
         GradMode off(false);

@@ -52,7 +52,8 @@ void basic_put(const Tensor& input, const BasicIndex& index, const Tensor& value
     const Tensor wide = broadcast_value(value, shown.shape);
     check<Error>(!may_self_overlap(shown),
                  "setitem: expected a target whose elements are distinct, got an expanded one");
-    check_in_place("setitem", input);
+    const TensorArg written[] = {value};
+    check_in_place("setitem", input, written);
     const Tensor before = history_of(input);
     copy_into(input.view(shown), wide);  // raises the version
     record("setitem", input, {before, wide}, keep_nothing, [index](const Backward& b) -> Grads {

@@ -17,8 +17,9 @@ constexpr std::size_t kMostCheckpoints = std::size_t{128} << 20;
 
 /// The states before the slabs of some heads.
 class Checkpoints {
-public:
-    Checkpoints(const Problem& p, const Slabs& plan) : state_(p.K * p.V), item_(itemsize(p.wide)), tiles_(plan.tiles), heads_(plan.heads) {
+  public:
+    Checkpoints(const Problem& p, const Slabs& plan)
+        : state_(p.K * p.V), item_(itemsize(p.wide)), tiles_(plan.tiles), heads_(plan.heads) {
         strides_[0] = static_cast<std::uint32_t>(p.HV * state_);
         strides_[1] = static_cast<std::uint32_t>(state_);
         strides_[2] = static_cast<std::uint32_t>(p.V);
@@ -38,7 +39,7 @@ public:
     }
     const Storage& storage() const { return storage_; }
 
-private:
+  private:
     std::int64_t state_;
     std::size_t item_;
     std::int64_t tiles_, heads_;
@@ -48,7 +49,9 @@ private:
 
 Slabs plan(const Problem& p, std::int64_t align, bool checkpoints) {
     Slabs s = plan_slabs(p, true, align);
-    const auto bytes = [&] { return static_cast<std::size_t>((p.tiles() / s.tiles) * s.heads * p.K * p.V) * itemsize(p.wide); };
+    const auto bytes = [&] {
+        return static_cast<std::size_t>((p.tiles() / s.tiles) * s.heads * p.K * p.V) * itemsize(p.wide);
+    };
     while (checkpoints && s.heads > p.group() && bytes() > kMostCheckpoints) {
         s.heads = std::max(p.group(), s.heads / 2 / p.group() * p.group());
         s.tiles = std::min(p.tiles(), s.tiles * 2);
@@ -57,8 +60,8 @@ Slabs plan(const Problem& p, std::int64_t align, bool checkpoints) {
 }
 
 /// The state before the slab at `tile`, from wherever it is known.
-StateView state_before(const Problem& p, const Inputs& in, const Tensor& boundaries, const Checkpoints* kept, std::int64_t head0,
-                       std::int64_t tile) {
+StateView state_before(const Problem& p, const Inputs& in, const Tensor& boundaries, const Checkpoints* kept,
+                       std::int64_t head0, std::int64_t tile) {
     if (tile == 0) return state_view(strided(in.initial_state));
     if (kept) return kept->view(head0, tile);
     const NoGrad off;
@@ -70,7 +73,8 @@ StateView state_before(const Problem& p, const Inputs& in, const Tensor& boundar
 void run_backward(std::string_view op, const Problem& p, const Inputs& in, const Tensor& grad_output,
                   const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out) {
     // Slabs start where a tile and a chunk do, if a slab can be that long.
-    const std::int64_t align = boundaries.defined() && p.chunk_size < p.T ? p.chunk_size / std::gcd(p.chunk_size, kTile) : 1;
+    const std::int64_t align =
+        boundaries.defined() && p.chunk_size < p.T ? p.chunk_size / std::gcd(p.chunk_size, kTile) : 1;
     Slabs slabs = plan(p, align, !boundaries.defined());
     const bool known = boundaries.defined() && slabs.tiles * kTile % p.chunk_size == 0;
     const bool prepass = slabs.tiles < p.tiles() && !known;
@@ -96,7 +100,8 @@ void run_backward(std::string_view op, const Problem& p, const Inputs& in, const
         for (std::int64_t i = count - 1; i >= 0; i--) {
             const Slab slab = slab_of(i);
             launch.prepare(slab, true);
-            launch.scan(slab, true, state_before(p, in, boundaries, kept ? &*kept : nullptr, head, slab.tile0), {}, 0, {}, {}, 0);
+            launch.scan(slab, true, state_before(p, in, boundaries, kept ? &*kept : nullptr, head, slab.tile0), {}, 0,
+                        {}, {}, 0);
             launch.reverse(slab, g, i + 1 == count ? last : running, out.initial_state);
             launch.epilogue(slab, out);
         }
@@ -108,8 +113,8 @@ namespace {
 KdaGradients backward_empty(const Problem& p, const Inputs& in, const Tensor& grad_final_state) {
     const NoGrad off;
     KdaGradients out{empty(in.query.shape(), p.dtype, p.device), empty(in.query.shape(), p.dtype, p.device),
-                     empty(p.value_shape(), p.dtype, p.device), empty(in.log_decay.shape(), p.wide, p.device),
-                     empty(in.beta.shape(), p.wide, p.device), {}};
+                     empty(p.value_shape(), p.dtype, p.device),  empty(in.log_decay.shape(), p.wide, p.device),
+                     empty(in.beta.shape(), p.wide, p.device),   {}};
     out.initial_state = grad_final_state.defined() ? clone(grad_final_state) : zeros(p.state_shape(), p.wide, p.device);
     return out;
 }
@@ -127,9 +132,9 @@ KdaGradients chunk_kda_backward(const Tensor& query, const Tensor& key, const Te
     kda::check_gradients(op, p, grad_output, grad_final_state, boundaries);
     kda::check_widths(op, p);
     if (p.empty()) return kda::backward_empty(p, in, grad_final_state);
-    KdaGradients out{empty(query.shape(), p.dtype, p.device), empty(query.shape(), p.dtype, p.device),
+    KdaGradients out{empty(query.shape(), p.dtype, p.device),   empty(query.shape(), p.dtype, p.device),
                      empty(p.value_shape(), p.dtype, p.device), empty(log_decay.shape(), p.wide, p.device),
-                     empty(beta.shape(), p.wide, p.device), empty(p.state_shape(), p.wide, p.device)};
+                     empty(beta.shape(), p.wide, p.device),     empty(p.state_shape(), p.wide, p.device)};
     kda::run_backward(op, p, in, grad_output, grad_final_state, boundaries, out);
     return out;
 }

@@ -17,18 +17,21 @@ void check_shape(std::string_view op, std::string_view name, const Tensor& t, co
 }
 
 void check_dtype(std::string_view op, std::string_view name, const Tensor& t, DType dtype, std::string_view as) {
-    if (t.defined()) check<DTypeError>(t.dtype() == dtype, op, ": ", name, ": expected ", dtype, as, ", got ", t.dtype());
+    if (t.defined())
+        check<DTypeError>(t.dtype() == dtype, op, ": ", name, ": expected ", dtype, as, ", got ", t.dtype());
 }
 
 void check_device(std::string_view op, std::string_view name, const Tensor& t, Device device) {
-    if (t.defined()) check<DeviceError>(t.device() == device, op, ": ", name, ": expected ", device, " as query, got ", t.device());
+    if (t.defined())
+        check<DeviceError>(t.device() == device, op, ": ", name, ": expected ", device, " as query, got ", t.device());
 }
 
 void check_dtypes(std::string_view op, const Inputs& in, Problem& p) {
     p.dtype = in.query.dtype();
     const bool f64 = p.dtype == DType::f64 && p.device.is_cpu();
     check<DTypeError>(p.dtype == DType::f32 || p.dtype == DType::f16 || p.dtype == DType::bf16 || f64, op,
-                      ": query: expected float32, float16 or bfloat16", p.device.is_cpu() ? " or float64" : "", ", got ", p.dtype);
+                      ": query: expected float32, float16 or bfloat16", p.device.is_cpu() ? " or float64" : "",
+                      ", got ", p.dtype);
     p.wide = f64 ? DType::f64 : DType::f32;
     check_dtype(op, "key", in.key, p.dtype, " as query");
     check_dtype(op, "value", in.value, p.dtype, " as query");
@@ -74,9 +77,12 @@ Problem check_inputs(std::string_view op, const Inputs& in, std::optional<double
 void check_widths(std::string_view op, const Problem& p) {
     check<NotImplementedError>(p.T <= kMostTokens, op, ": query: expected T <= ", kMostTokens, ", got ", p.T);
     if (p.device.is_cpu()) return;
-    check<NotImplementedError>(p.HV <= 65536, op, ": value: expected at most 65536 heads on ", p.device, ", got ", p.HV);
-    check<NotImplementedError>(p.K <= kMostWidth, op, ": query: expected K <= ", kMostWidth, " on ", p.device, ", got ", p.K);
-    check<NotImplementedError>(p.V <= kMostWidth, op, ": value: expected V <= ", kMostWidth, " on ", p.device, ", got ", p.V);
+    check<NotImplementedError>(p.HV <= 65536, op, ": value: expected at most 65536 heads on ", p.device, ", got ",
+                               p.HV);
+    check<NotImplementedError>(p.K <= kMostWidth, op, ": query: expected K <= ", kMostWidth, " on ", p.device, ", got ",
+                               p.K);
+    check<NotImplementedError>(p.V <= kMostWidth, op, ": value: expected V <= ", kMostWidth, " on ", p.device, ", got ",
+                               p.V);
 }
 
 void check_boundary_count(std::string_view op, const Problem& p) {

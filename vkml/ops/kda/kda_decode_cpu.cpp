@@ -10,16 +10,22 @@ namespace {
 template <class R>
 struct DecodeScratch {
     explicit DecodeScratch(const Extents& e)
-        : q(static_cast<std::size_t>(64 * e.kp)), k(q.size()), g(q.size()), v(static_cast<std::size_t>(64 * e.vp)),
-          state(static_cast<std::size_t>(e.kp * e.vp)), read(static_cast<std::size_t>(e.vp)) {}
+        : q(static_cast<std::size_t>(64 * e.kp)),
+          k(q.size()),
+          g(q.size()),
+          v(static_cast<std::size_t>(64 * e.vp)),
+          state(static_cast<std::size_t>(e.kp * e.vp)),
+          read(static_cast<std::size_t>(e.vp)) {}
     std::vector<R> q, k, g, v, state, read;
 };
 
 template <class E>
-void decode_head(const KdaDecodeArgs& a, const Spec& spec, const Extents& e, std::int64_t head, DecodeScratch<typename E::Value>& s) {
+void decode_head(const KdaDecodeArgs& a, const Spec& spec, const Extents& e, std::int64_t head,
+                 DecodeScratch<typename E::Value>& s) {
     using R = typename E::Value;
     using Wide = WideOf<E>;
-    const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV), h = hv / static_cast<std::uint64_t>(e.group);
+    const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV),
+               h = hv / static_cast<std::uint64_t>(e.group);
     load_rows<E>(a.query, b * a.q_b + h * a.q_h, 0, spec[kQueryStep], 1, e.K, e.kp, s.q.data());
     load_rows<E>(a.key, b * a.k_b + h * a.k_h, 0, spec[kKeyStep], 1, e.K, e.kp, s.k.data());
     load_rows<E>(a.value, b * a.v_b + hv * a.v_h, 0, spec[kValueStep], 1, e.V, e.vp, s.v.data());
@@ -31,7 +37,8 @@ void decode_head(const KdaDecodeArgs& a, const Spec& spec, const Extents& e, std
     if (a.state) {
         const R* from = reinterpret_cast<const R*>(a.state) + b * a.s_b + hv * a.s_h;
         for (std::int64_t d = 0; d < e.K; d++)
-            load_run<Wide>(from + static_cast<std::uint64_t>(d) * spec[kStateRow], spec[kStateColumn], e.V, state + d * e.vp);
+            load_run<Wide>(from + static_cast<std::uint64_t>(d) * spec[kStateRow], spec[kStateColumn], e.V,
+                           state + d * e.vp);
     }
     fade(state, e.vp, s.g.data(), e.kp, e.vp);
     product<true>(s.v.data(), e.vp, s.k.data(), 0, 1, state, e.vp, 1, e.vp, e.K);
@@ -49,10 +56,12 @@ void decode_run(const KdaDecodeArgs& a, DType dtype, const Spec& spec, Grid) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
         const Extents e = extents_of(spec);
-        cpu::parallel_for(a.heads, std::max<std::int64_t>(1, cpu::kGrain / (e.kp * e.vp)), [&](std::int64_t begin, std::int64_t end) {
-            DecodeScratch<typename E::Value> scratch(e);
-            for (std::int64_t head = begin; head < end; head++) decode_head<E>(a, spec, e, head, scratch);
-        });
+        cpu::parallel_for(a.heads, std::max<std::int64_t>(1, cpu::kGrain / (e.kp * e.vp)),
+                          [&](std::int64_t begin, std::int64_t end) {
+                              DecodeScratch<typename E::Value> scratch(e);
+                              for (std::int64_t head = begin; head < end; head++)
+                                  decode_head<E>(a, spec, e, head, scratch);
+                          });
     });
 }
 

@@ -45,11 +45,13 @@ bool aligned(const Strided& x) {
 const char* refuses_cooperative(const FastProblem& f, const Limits& limits) {
     if (!has_matrices(limits)) return "the device has no 16x16x16 cooperative matrices of bfloat16";
     if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
-    if (limits.max_workgroup_invocations < 256 || limits.shared_memory < 49152) return "256 invocations and 48 KiB of shared memory are needed";
+    if (limits.max_workgroup_invocations < 256 || limits.shared_memory < 49152)
+        return "256 invocations and 48 KiB of shared memory are needed";
     if (f.p.dtype != DType::bf16) return "the tensors are not bfloat16";
     if (f.p.K != 128 || f.p.V != 128) return "K and V are not 128";
     if (f.boundaries && f.spacing % kTile != 0 && f.spacing < f.p.T) return "boundaries lie inside tiles of 64";
-    if (!aligned(f.query) || !aligned(f.key) || !aligned(f.value) || !aligned(f.decay)) return "a row does not begin at 16 bytes";
+    if (!aligned(f.query) || !aligned(f.key) || !aligned(f.value) || !aligned(f.decay))
+        return "a row does not begin at 16 bytes";
     return nullptr;
 }
 constexpr Variant<FastProblem> kTable[] = {{"cooperative", refuses_cooperative}, {"strict", never<FastProblem>}};
@@ -78,50 +80,81 @@ struct Part {
 
 void prepare(const FastProblem& f, const Part& part, const Storage& workspace) {
     const std::int64_t first = part.tile0 * kTile;
-    const auto from = [&](const Strided& x) { return x.tensor.address() + static_cast<Address>(first) * x.s[2] * itemsize(x.tensor.dtype()); };
-    const KdaPrepareArgs a{from(f.query), from(f.key), from(f.value), from(f.decay), from(f.beta), workspace->address,
-                           f.query.s[0], f.query.s[1], f.query.s[2], f.key.s[0], f.key.s[1], f.key.s[2],
-                           f.value.s[0], f.value.s[1], f.value.s[2], f.decay.s[0], f.decay.s[1], f.decay.s[2],
-                           f.beta.s[0], f.beta.s[1], f.beta.s[2], static_cast<float>(f.p.scale), word(f.p.T - first),
-                           static_cast<std::uint32_t>(part.tiles - 1) << 16, heads_packed(f.p), word(part.head0)};
-    stream(f.p.device).launch(fast_prepare_kernel, f.p.dtype, {}, {word(part.heads * part.tiles)}, a,
-                              {f.query.tensor, f.key.tensor, f.value.tensor, f.decay.tensor, f.beta.tensor}, {workspace});
+    const auto from = [&](const Strided& x) {
+        return x.tensor.address() + static_cast<Address>(first) * x.s[2] * itemsize(x.tensor.dtype());
+    };
+    const KdaPrepareArgs a{from(f.query),       from(f.key),
+                           from(f.value),       from(f.decay),
+                           from(f.beta),        workspace->address,
+                           f.query.s[0],        f.query.s[1],
+                           f.query.s[2],        f.key.s[0],
+                           f.key.s[1],          f.key.s[2],
+                           f.value.s[0],        f.value.s[1],
+                           f.value.s[2],        f.decay.s[0],
+                           f.decay.s[1],        f.decay.s[2],
+                           f.beta.s[0],         f.beta.s[1],
+                           f.beta.s[2],         static_cast<float>(f.p.scale),
+                           word(f.p.T - first), static_cast<std::uint32_t>(part.tiles - 1) << 16,
+                           heads_packed(f.p),   word(part.head0)};
+    stream(f.p.device)
+        .launch(fast_prepare_kernel, f.p.dtype, {}, {word(part.heads * part.tiles)}, a,
+                {f.query.tensor, f.key.tensor, f.value.tensor, f.decay.tensor, f.beta.tensor}, {workspace});
 }
 
 void scan(const FastProblem& f, const Part& part, const Storage& workspace, const KdaOutput& out) {
     const bool wide = part.heads * 2 >= 64;  // with few heads, narrow slices fill the device better
     const std::int64_t spacing = f.spacing >= f.p.T ? f.p.tiles() : f.spacing / kTile;
-    const KdaScanArgs a{workspace->address, 0, out.final_state.address(), out.output.address(),
-                        out.boundaries.defined() ? out.boundaries.address() : 0, 0, 0, 0, 0, word(f.p.T), word(part.tile0),
-                        static_cast<std::uint32_t>(part.tiles - 1) << 16, heads_packed(f.p), word(part.head0), word(f.p.heads()), word(spacing)};
-    stream(f.p.device).launch(wide ? fast_scan_64_kernel : fast_scan_32_kernel, f.p.dtype, {}, {word(part.heads * (wide ? 2 : 4))}, a,
-                              {workspace}, {out.final_state, out.output, out.boundaries});
+    const KdaScanArgs a{workspace->address,
+                        0,
+                        out.final_state.address(),
+                        out.output.address(),
+                        out.boundaries.defined() ? out.boundaries.address() : 0,
+                        0,
+                        0,
+                        0,
+                        0,
+                        word(f.p.T),
+                        word(part.tile0),
+                        static_cast<std::uint32_t>(part.tiles - 1) << 16,
+                        heads_packed(f.p),
+                        word(part.head0),
+                        word(f.p.heads()),
+                        word(spacing)};
+    stream(f.p.device)
+        .launch(wide ? fast_scan_64_kernel : fast_scan_32_kernel, f.p.dtype, {}, {word(part.heads * (wide ? 2 : 4))}, a,
+                {workspace}, {out.final_state, out.output, out.boundaries});
 }
 
 }  // namespace
 
-bool run_forward_fast(std::string_view op, const Problem& p, const Inputs& in, const KdaOutput& out, std::int64_t spacing) {
-    const FastProblem f{p, strided(in.query), strided(in.key), strided(in.value), strided(in.log_decay), strided(in.beta), spacing,
-                        out.boundaries.defined()};
+bool run_forward_fast(std::string_view op, const Problem& p, const Inputs& in, const KdaOutput& out,
+                      std::int64_t spacing) {
+    const FastProblem f{
+        p,       strided(in.query),       strided(in.key), strided(in.value), strided(in.log_decay), strided(in.beta),
+        spacing, out.boundaries.defined()};
     Stream& on = stream(p.device);
     if (choose("kda.fast", op, kTable, f, on.limits()) != 0) return false;
     {
         const NoGrad off;  // the scan runs in place from here
-        if (in.initial_state.defined()) copy_into(out.final_state, in.initial_state.view(in.initial_state.layout()));
-        else fill_into(out.final_state, 0.0);
+        if (in.initial_state.defined())
+            copy_into(out.final_state, in.initial_state.view(in.initial_state.layout()));
+        else
+            fill_into(out.final_state, 0.0);
     }
     const std::int64_t heads = std::min<std::int64_t>(p.heads(), 512);
     const auto most = std::clamp<std::int64_t>(static_cast<std::int64_t>(kHalf / kSlotBytes) / heads, 1, p.tiles());
     const std::vector<std::int64_t> lengths = slabs_of(p.tiles(), most);
     const auto bytes = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()) * heads) * kSlotBytes;
-    const Storage workspaces[] = {on.allocate(bytes), lengths.size() > 1 || heads < p.heads() ? on.allocate(bytes) : Storage()};
+    const Storage workspaces[] = {on.allocate(bytes),
+                                  lengths.size() > 1 || heads < p.heads() ? on.allocate(bytes) : Storage()};
     std::vector<Part> parts;
     for (std::int64_t head = 0; head < p.heads(); head += heads)
         for (std::int64_t tile = 0; const std::int64_t n : lengths) {
             parts.push_back({head, std::min(heads, p.heads() - head), tile, n});
             tile += n;
         }
-    // The scan is recorded first: its few workgroups start at once, and the next slab's preparation fills the other units.
+    // The scan is recorded first: its few workgroups start at once, and the next slab's preparation fills the other
+    // units.
     prepare(f, parts[0], workspaces[0]);
     for (std::size_t i = 0; i < parts.size(); i++) {
         scan(f, parts[i], workspaces[i % 2], out);

@@ -30,8 +30,10 @@ KdaOutput forward_empty(const Problem& p, const Inputs& in, bool retain) {
 void copy_first_boundary(const Problem& p, const Inputs& in, const Tensor& boundaries) {
     const NoGrad off;
     const Shape shape{1, p.B, p.HV, p.K, p.V};
-    if (in.initial_state.defined()) copy_into(boundaries, in.initial_state.view(expand(in.initial_state.layout(), shape)));
-    else fill_into(boundaries, 0.0);
+    if (in.initial_state.defined())
+        copy_into(boundaries, in.initial_state.view(expand(in.initial_state.layout(), shape)));
+    else
+        fill_into(boundaries, 0.0);
 }
 
 }  // namespace
@@ -51,8 +53,8 @@ void run_forward(std::string_view op, const Problem& p, const Inputs& in, const 
         for (std::int64_t tile = 0; tile < p.tiles(); tile += plan.tiles) {
             const Slab slab{head, std::min(plan.heads, p.heads() - head), tile, std::min(plan.tiles, p.tiles() - tile)};
             launch.prepare(slab, keep);
-            launch.scan(slab, keep, tile == 0 ? initial : running, out.final_state.storage(), out.final_state.address(), out.output,
-                        aligned ? out.boundaries : Tensor{}, spacing_tiles);
+            launch.scan(slab, keep, tile == 0 ? initial : running, out.final_state.storage(), out.final_state.address(),
+                        out.output, aligned ? out.boundaries : Tensor{}, spacing_tiles);
             if (!aligned) launch.boundary(slab, out.boundaries, spacing);
         }
 }
@@ -79,16 +81,20 @@ void refuse_second_derivatives(const std::vector<Tensor>& gradients, const Backw
         if (b.grad(i).defined()) sources.push_back(b.grad(i));
     const std::vector<TensorArg> args(sources.begin(), sources.end());
     record("chunk_kda_backward", gradients, args, keep_nothing, [](const Backward&) -> Grads {
-        fail<NotImplementedError>("chunk_kda: expected a first derivative, got a second one; naive_recurrent_kda has derivatives of any order");
+        fail<NotImplementedError>(
+            "chunk_kda: expected a first derivative, got a second one; naive_recurrent_kda has derivatives of any "
+            "order");
     });
 }
 
-Grads gradients(const Backward& b, const Tensor& boundaries, double scale, std::int64_t spacing, bool has_state, KdaPrecision precision) {
+Grads gradients(const Backward& b, const Tensor& boundaries, double scale, std::int64_t spacing, bool has_state,
+                KdaPrecision precision) {
     KdaGradients g;
     {
         const NoGrad off;
-        g = chunk_kda_backward(b.input(0), b.input(1), b.input(2), b.input(3), b.input(4), has_state ? b.input(5) : Tensor{}, b.grad(0),
-                               b.grad(1), boundaries, scale, spacing, precision);
+        g = chunk_kda_backward(b.input(0), b.input(1), b.input(2), b.input(3), b.input(4),
+                               has_state ? b.input(5) : Tensor{}, b.grad(0), b.grad(1), boundaries, scale, spacing,
+                               precision);
     }
     Grads out{g.query, g.key, g.value, g.log_decay, g.beta, has_state ? g.initial_state : Tensor{}};
     if (grad_enabled()) refuse_second_derivatives(out, b, has_state ? 6 : 5);
@@ -98,9 +104,9 @@ Grads gradients(const Backward& b, const Tensor& boundaries, double scale, std::
 }  // namespace
 }  // namespace kda
 
-KdaOutput chunk_kda(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& log_decay, const Tensor& beta,
-                    const Tensor& initial_state, std::optional<double> scale, std::int64_t chunk_size, bool retain_boundaries,
-                    KdaPrecision precision) {
+KdaOutput chunk_kda(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& log_decay,
+                    const Tensor& beta, const Tensor& initial_state, std::optional<double> scale,
+                    std::int64_t chunk_size, bool retain_boundaries, KdaPrecision precision) {
     const kda::Inputs in{query, key, value, log_decay, beta, initial_state};
     const kda::Problem p = kda::check_inputs("chunk_kda", in, scale, chunk_size);
     if (retain_boundaries) kda::check_boundary_count("chunk_kda", p);
@@ -119,7 +125,9 @@ KdaOutput chunk_kda(const Tensor& query, const Tensor& key, const Tensor& value,
     Keep keep = keep_inputs(0, 1, 2, 3, 4);
     if (has_state) keep.inputs |= 1u << 5;
     record("chunk_kda", std::vector<Tensor>{out.output, out.final_state}, args, keep,
-           [=, s = p.scale](const Backward& b) { return kda::gradients(b, boundaries, s, spacing, has_state, precision); });
+           [=, s = p.scale](const Backward& b) {
+               return kda::gradients(b, boundaries, s, spacing, has_state, precision);
+           });
     return out;
 }
 

@@ -29,7 +29,20 @@ inline constexpr Kernel decode_kernel{"kda_decode", spv::kda_decode, decode_cpu}
 
 /// Positions of the specialization constants: innermost strides, then what only the CPU takes this way.
 enum KdaSpec : int {
-    kQueryStep, kKeyStep, kValueStep, kDecayStep, kOutputStep, kK, kV, kH, kHV, kTiles, kKeep, kPad, kScaleLow, kScaleHigh
+    kQueryStep,
+    kKeyStep,
+    kValueStep,
+    kDecayStep,
+    kOutputStep,
+    kK,
+    kV,
+    kH,
+    kHV,
+    kTiles,
+    kKeep,
+    kPad,
+    kScaleLow,
+    kScaleHigh
 };
 /// Of decode: strides of the state in place of what it does not need.
 enum KdaDecodeSpec : int { kStateRow = kTiles, kStateColumn = kKeep, kAligned = kOutputStep };

@@ -16,7 +16,8 @@ std::uint32_t word(std::int64_t n) { return static_cast<std::uint32_t>(std::min<
 /// K, V, tiles and heads as the Vulkan kernels take them; the CPU's come by specialization constants.
 std::uint32_t widths_of(const Problem& p, std::int64_t tiles, bool keep) {
     const auto byte = [](std::int64_t n) { return static_cast<std::uint32_t>(n - 1) & 0xffu; };
-    return byte(p.K) | byte(p.V) << 8 | static_cast<std::uint32_t>(tiles - 1) << 16 | static_cast<std::uint32_t>(keep) << 31;
+    return byte(p.K) | byte(p.V) << 8 | static_cast<std::uint32_t>(tiles - 1) << 16 |
+           static_cast<std::uint32_t>(keep) << 31;
 }
 
 /// Variants of the two scans: value columns of a workgroup.
@@ -66,8 +67,14 @@ StateView state_view(const Strided& state) {
 }
 
 Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace)
-    : p_(p), stream_(stream(p.device)), workspace_(workspace), query_(strided(in.query)), key_(strided(in.key)),
-      value_(strided(in.value)), decay_(strided(in.log_decay)), beta_(strided(in.beta)) {
+    : p_(p),
+      stream_(stream(p.device)),
+      workspace_(workspace),
+      query_(strided(in.query)),
+      key_(strided(in.key)),
+      value_(strided(in.value)),
+      decay_(strided(in.log_decay)),
+      beta_(strided(in.beta)) {
     if (!p.device.is_cpu()) path_ = choose("kda.path", op, kTable, p, stream_.limits());
 }
 
@@ -77,50 +84,100 @@ std::uint32_t Launcher::columns() const {
 
 void Launcher::prepare(const Slab& slab, bool keep) {
     const std::int64_t first = slab.tile0 * kTile;
-    const auto from = [&](const Strided& x) { return x.tensor.address() + static_cast<Address>(first) * x.s[2] * itemsize(x.tensor.dtype()); };
-    KdaPrepareArgs a{from(query_), from(key_), from(value_), from(decay_), from(beta_), workspace_->address,
-                     query_.s[0], query_.s[1], query_.s[2], key_.s[0], key_.s[1], key_.s[2], value_.s[0], value_.s[1], value_.s[2],
-                     decay_.s[0], decay_.s[1], decay_.s[2], beta_.s[0], beta_.s[1], beta_.s[2],
-                     static_cast<float>(p_.scale), word(p_.T - first), widths_of(p_, slab.tiles, keep), heads_packed(p_), word(slab.head0)};
+    const auto from = [&](const Strided& x) {
+        return x.tensor.address() + static_cast<Address>(first) * x.s[2] * itemsize(x.tensor.dtype());
+    };
+    KdaPrepareArgs a{from(query_),       from(key_),
+                     from(value_),       from(decay_),
+                     from(beta_),        workspace_->address,
+                     query_.s[0],        query_.s[1],
+                     query_.s[2],        key_.s[0],
+                     key_.s[1],          key_.s[2],
+                     value_.s[0],        value_.s[1],
+                     value_.s[2],        decay_.s[0],
+                     decay_.s[1],        decay_.s[2],
+                     beta_.s[0],         beta_.s[1],
+                     beta_.s[2],         static_cast<float>(p_.scale),
+                     word(p_.T - first), widths_of(p_, slab.tiles, keep),
+                     heads_packed(p_),   word(slab.head0)};
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, keep);
     stream_.launch(prepare_kernel, p_.dtype, spec, {word(slab.heads * slab.tiles)}, a,
                    {query_.tensor, key_.tensor, value_.tensor, decay_.tensor, beta_.tensor}, {workspace_});
 }
 
-void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address, const Tensor& output,
-                    const Tensor& boundaries, std::int64_t spacing_tiles) {
+void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address,
+                    const Tensor& output, const Tensor& boundaries, std::int64_t spacing_tiles) {
     const auto address = [](const Tensor& t) { return t.defined() ? t.address() : 0; };
-    KdaScanArgs a{workspace_->address, from.address, to_address, address(output), address(boundaries),
-                  from.s[0], from.s[1], from.s[2], from.s[3], word(p_.T), word(slab.tile0), widths_of(p_, slab.tiles, keep), heads_packed(p_),
-                  word(slab.head0), word(p_.heads()), word(spacing_tiles)};
-    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {}, slab.tiles, keep), {word(slab.heads) * columns()}, a, {from.storage},
-                   {workspace_, to, output, boundaries});
+    KdaScanArgs a{workspace_->address, from.address,     to_address,       address(output),
+                  address(boundaries), from.s[0],        from.s[1],        from.s[2],
+                  from.s[3],           word(p_.T),       word(slab.tile0), widths_of(p_, slab.tiles, keep),
+                  heads_packed(p_),    word(slab.head0), word(p_.heads()), word(spacing_tiles)};
+    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {}, slab.tiles, keep), {word(slab.heads) * columns()}, a,
+                   {from.storage}, {workspace_, to, output, boundaries});
 }
 
 void Launcher::boundary(const Slab& slab, const Tensor& boundaries, std::int64_t spacing) {
-    KdaBoundaryArgs a{workspace_->address, boundaries.address(), key_.tensor.address(), decay_.tensor.address(),
-                      key_.s[0], key_.s[1], key_.s[2], decay_.s[0], decay_.s[1], decay_.s[2],
-                      word(p_.T), word(slab.tile0), widths_of(p_, slab.tiles, true), heads_packed(p_), word(slab.head0), word(p_.heads()), word(spacing)};
+    KdaBoundaryArgs a{workspace_->address,
+                      boundaries.address(),
+                      key_.tensor.address(),
+                      decay_.tensor.address(),
+                      key_.s[0],
+                      key_.s[1],
+                      key_.s[2],
+                      decay_.s[0],
+                      decay_.s[1],
+                      decay_.s[2],
+                      word(p_.T),
+                      word(slab.tile0),
+                      widths_of(p_, slab.tiles, true),
+                      heads_packed(p_),
+                      word(slab.head0),
+                      word(p_.heads()),
+                      word(spacing)};
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, true);
-    const Grid grid{word(slab.heads * slab.tiles), p_.device.is_cpu() ? 1 : word(ceil_div(static_cast<std::uint64_t>(p_.K * p_.V), 128)), 1};
+    const Grid grid{word(slab.heads * slab.tiles),
+                    p_.device.is_cpu() ? 1 : word(ceil_div(static_cast<std::uint64_t>(p_.K * p_.V), 128)), 1};
     stream_.launch(boundary_kernel, p_.dtype, spec, grid, a, {workspace_, key_.tensor, decay_.tensor}, {boundaries});
 }
 
 void Launcher::reverse(const Slab& slab, const Strided& grad_output, const StateView& from, const Tensor& to) {
     const Tensor& g = grad_output.tensor;
-    KdaReverseArgs a{workspace_->address, g.defined() ? g.address() : 0, from.address, to.address(),
-                     grad_output.s[0], grad_output.s[1], grad_output.s[2], from.s[0], from.s[1], from.s[2], from.s[3],
-                     word(p_.T), word(slab.tile0), widths_of(p_, slab.tiles, true), heads_packed(p_), word(slab.head0)};
+    KdaReverseArgs a{workspace_->address, g.defined() ? g.address() : 0,
+                     from.address,        to.address(),
+                     grad_output.s[0],    grad_output.s[1],
+                     grad_output.s[2],    from.s[0],
+                     from.s[1],           from.s[2],
+                     from.s[3],           word(p_.T),
+                     word(slab.tile0),    widths_of(p_, slab.tiles, true),
+                     heads_packed(p_),    word(slab.head0)};
     stream_.launch(*kPaths[path_].reverse, p_.dtype, spec_of(p_, {0, 0, 0, 0, grad_output.s[3]}, slab.tiles, true),
                    {word(slab.heads) * columns()}, a, {g, from.storage}, {workspace_, to});
 }
 
 void Launcher::epilogue(const Slab& slab, const KdaGradients& out) {
-    KdaEpilogueArgs a{workspace_->address, query_.tensor.address(), key_.tensor.address(), decay_.tensor.address(),
-                      out.query.address(), out.key.address(), out.value.address(), out.log_decay.address(), out.beta.address(),
-                      query_.s[0], query_.s[1], query_.s[2], key_.s[0], key_.s[1], key_.s[2],
-                      decay_.s[0], decay_.s[1], decay_.s[2],
-                      word(p_.T), word(slab.tile0), widths_of(p_, slab.tiles, true), heads_packed(p_), word(slab.head0)};
+    KdaEpilogueArgs a{workspace_->address,
+                      query_.tensor.address(),
+                      key_.tensor.address(),
+                      decay_.tensor.address(),
+                      out.query.address(),
+                      out.key.address(),
+                      out.value.address(),
+                      out.log_decay.address(),
+                      out.beta.address(),
+                      query_.s[0],
+                      query_.s[1],
+                      query_.s[2],
+                      key_.s[0],
+                      key_.s[1],
+                      key_.s[2],
+                      decay_.s[0],
+                      decay_.s[1],
+                      decay_.s[2],
+                      word(p_.T),
+                      word(slab.tile0),
+                      widths_of(p_, slab.tiles, true),
+                      heads_packed(p_),
+                      word(slab.head0)};
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, true);
     stream_.launch(epilogue_kernel, p_.dtype, spec, {word(slab.heads / p_.group() * slab.tiles)}, a,
                    {query_.tensor, key_.tensor, decay_.tensor},

@@ -20,17 +20,17 @@ StateView state_view(const Strided& state);
 
 /// What a call launches with; made once per call.
 class Launcher {
-public:
+  public:
     Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace);
 
     void prepare(const Slab& slab, bool keep);
-    void scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address, const Tensor& output,
-              const Tensor& boundaries, std::int64_t spacing_tiles);
+    void scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address,
+              const Tensor& output, const Tensor& boundaries, std::int64_t spacing_tiles);
     void boundary(const Slab& slab, const Tensor& boundaries, std::int64_t spacing);
     void reverse(const Slab& slab, const Strided& grad_output, const StateView& from, const Tensor& to);
     void epilogue(const Slab& slab, const KdaGradients& out);
 
-private:
+  private:
     std::uint32_t columns() const;
 
     const Problem& p_;

@@ -40,9 +40,11 @@ Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align) {
     Slabs s;
     s.slot_bytes = std::size_t{slot.size} * itemsize(p.wide);
     const std::size_t budget = budget_of(p);
-    const std::int64_t slots = std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / s.slot_bytes), 1, kMostSlots);
+    const std::int64_t slots =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / s.slot_bytes), 1, kMostSlots);
     const std::int64_t group = p.group(), groups = p.heads() / group;
-    // Heads fill the device while tiles only lengthen a slab, so heads are given up last, and only down to a full device.
+    // Heads fill the device while tiles only lengthen a slab, so heads are given up last, and only down to a full
+    // device.
     const std::int64_t enough = p.device.is_cpu() ? cpu::thread_count() : 64;
     const std::int64_t wanted_tiles = std::min(p.tiles(), std::max<std::int64_t>(align, p.device.is_cpu() ? 2 : 16));
     std::int64_t taken = std::min(groups, std::max<std::int64_t>(1, kMostHeads / group));
@@ -79,8 +81,20 @@ Spec spec_of(const Problem& p, std::initializer_list<std::uint32_t> steps, std::
     // A pipeline per layout, not per shape: Vulkan kernels get the extents and a float scale as arguments.
     if (!p.device.is_cpu()) return {step[0], step[1], step[2], step[3], step[4]};
     const auto bits = std::bit_cast<std::uint64_t>(p.scale);
-    return {step[0], step[1], step[2], step[3], step[4], word(p.K), word(p.V), word(p.H), word(p.HV), word(tiles), keep, pad_of(p),
-            word(static_cast<std::int64_t>(bits)), word(static_cast<std::int64_t>(bits >> 32))};
+    return {step[0],
+            step[1],
+            step[2],
+            step[3],
+            step[4],
+            word(p.K),
+            word(p.V),
+            word(p.H),
+            word(p.HV),
+            word(tiles),
+            keep,
+            pad_of(p),
+            word(static_cast<std::int64_t>(bits)),
+            word(static_cast<std::int64_t>(bits >> 32))};
 }
 
 }  // namespace vkml::kda

@@ -10,7 +10,11 @@ namespace {
 template <class R>
 struct PrepareScratch {
     explicit PrepareScratch(std::int64_t kp)
-        : f(kp), kk(4096), lower(4096), rows(static_cast<std::size_t>(kp)), columns(static_cast<std::size_t>(16 * kp)),
+        : f(kp),
+          kk(4096),
+          lower(4096),
+          rows(static_cast<std::size_t>(kp)),
+          columns(static_cast<std::size_t>(16 * kp)),
           decay(static_cast<std::size_t>(kp)) {}
     Factors<R> f;
     std::vector<R> kk, lower, rows, columns, decay;
@@ -64,7 +68,8 @@ void pairs(PrepareScratch<R>& s, const Extents& e, R* a) {
             decay_between(s.f, from, to, s.decay.data());
             for (std::int64_t c = 0; c < kp; c++)
                 for (std::int64_t j = 0; j < 16; j++)
-                    s.columns[static_cast<std::size_t>(c * 16 + j)] = s.f.ke[(to * 16 + j) * kp + c] * s.decay[static_cast<std::size_t>(c)];
+                    s.columns[static_cast<std::size_t>(c * 16 + j)] =
+                        s.f.ke[(to * 16 + j) * kp + c] * s.decay[static_cast<std::size_t>(c)];
             product(kk + from * 1024 + to * 16, 64, s.f.kp_ + from * 16 * kp, kp, 1, s.columns.data(), 16, 16, 16, kp);
             product(a + from * 1024 + to * 16, 64, s.f.qp + from * 16 * kp, kp, 1, s.columns.data(), 16, 16, 16, kp);
         }
@@ -73,7 +78,8 @@ void pairs(PrepareScratch<R>& s, const Extents& e, R* a) {
     for (std::int64_t block = 0; block < 4; block++) pairs_within(s.f, scale, block * 16, s.rows.data(), kk, a);
 }
 
-/// rows (64 x n) = (I + lower)^-1 rows by forward substitution: no inverse is formed, and nothing later than a row reaches it.
+/// rows (64 x n) = (I + lower)^-1 rows by forward substitution: no inverse is formed, and nothing later than a row
+/// reaches it.
 template <class R>
 void solve(const R* lower, R* rows, std::int64_t n) {
     for (std::int64_t block = 0; block < 64; block += 16) {
@@ -84,17 +90,20 @@ void solve(const R* lower, R* rows, std::int64_t n) {
 }
 
 template <class E>
-void prepare_tile(const KdaPrepareArgs& a, const Spec& spec, const Extents& e, std::int64_t index, PrepareScratch<typename E::Value>& s) {
+void prepare_tile(const KdaPrepareArgs& a, const Spec& spec, const Extents& e, std::int64_t index,
+                  PrepareScratch<typename E::Value>& s) {
     using R = typename E::Value;
     using Wide = WideOf<E>;
     const std::int64_t head = a.head0 + index / e.tiles, t0 = index % e.tiles * 64;
     const std::int64_t rows = std::min<std::int64_t>(64, a.left - t0);
-    const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV), h = hv / static_cast<std::uint64_t>(e.group);
+    const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV),
+               h = hv / static_cast<std::uint64_t>(e.group);
     const auto t = static_cast<std::uint64_t>(t0);
     R* slot = reinterpret_cast<R*>(a.workspace) + index * e.slot.size;
     load_rows<E>(a.query, b * a.q_b + h * a.q_h + t * a.q_t, a.q_t, spec[kQueryStep], rows, e.K, e.kp, s.f.q);
     load_rows<E>(a.key, b * a.k_b + h * a.k_h + t * a.k_t, a.k_t, spec[kKeyStep], rows, e.K, e.kp, s.f.k);
-    load_rows<E>(a.value, b * a.v_b + hv * a.v_h + t * a.v_t, a.v_t, spec[kValueStep], rows, e.V, e.vp, slot + e.slot.r);
+    load_rows<E>(a.value, b * a.v_b + hv * a.v_h + t * a.v_t, a.v_t, spec[kValueStep], rows, e.V, e.vp,
+                 slot + e.slot.r);
     load_rows<Wide>(a.log_decay, b * a.g_b + hv * a.g_h + t * a.g_t, a.g_t, spec[kDecayStep], rows, e.K, e.kp, s.f.g);
     load_rows<Wide>(a.beta, b * a.b_b + hv * a.b_h + t * a.b_t, a.b_t, 1, rows, 1, 1, slot + e.slot.b);
     clamp_decay(s.f.g, 64 * e.kp);
@@ -104,7 +113,8 @@ void prepare_tile(const KdaPrepareArgs& a, const Spec& spec, const Extents& e, s
     pairs(s, e, slot + e.slot.a);
     for (std::int64_t i = 0; i < 64; i++)
         for (std::int64_t j = 0; j < i; j++)
-            s.lower[static_cast<std::size_t>(i * 64 + j)] = s.kk[static_cast<std::size_t>(i * 64 + j)] * slot[e.slot.b + j];
+            s.lower[static_cast<std::size_t>(i * 64 + j)] =
+                s.kk[static_cast<std::size_t>(i * 64 + j)] * slot[e.slot.b + j];
     solve(s.lower.data(), slot + e.slot.w, e.kp);
     solve(s.lower.data(), slot + e.slot.r, e.vp);
     if (e.keep) std::copy(s.kk.begin(), s.kk.end(), slot + e.slot.kk);

@@ -22,18 +22,20 @@ VKML_PYTHON(kda) {
     m.def(
         "chunk_kda",
         [](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& log_decay, const Tensor& beta,
-           const MaybeTensor& initial_state, MaybeNumber scale, std::int64_t chunk_size, bool retain_boundaries, const std::string& precision) {
+           const MaybeTensor& initial_state, MaybeNumber scale, std::int64_t chunk_size, bool retain_boundaries,
+           const std::string& precision) {
             KdaOutput out;
             {
                 const GilRelease release;
-                out = chunk_kda(query, key, value, log_decay, beta, given(initial_state), scale, chunk_size, retain_boundaries,
-                                precision_of("chunk_kda", precision));
+                out = chunk_kda(query, key, value, log_decay, beta, given(initial_state), scale, chunk_size,
+                                retain_boundaries, precision_of("chunk_kda", precision));
             }
             const nb::object boundaries = out.boundaries.defined() ? nb::cast(out.boundaries) : nb::none();
             return nb::module_::import_("vkml.kda").attr("KdaOutput")(out.output, out.final_state, boundaries);
         },
-        "query"_a, "key"_a, "value"_a, "log_decay"_a, "beta"_a, "initial_state"_a = nb::none(), "scale"_a = nb::none(), "chunk_size"_a = 64,
-        "retain_boundaries"_a = false, nb::kw_only(), "precision"_a = "strict", R"(Kimi Delta Attention over a whole sequence.
+        "query"_a, "key"_a, "value"_a, "log_decay"_a, "beta"_a, "initial_state"_a = nb::none(), "scale"_a = nb::none(),
+        "chunk_size"_a = 64, "retain_boundaries"_a = false, nb::kw_only(), "precision"_a = "strict",
+        R"(Kimi Delta Attention over a whole sequence.
 
 Per value head, with ``a = exp(log_decay)``: ``S = diag(a) S``, ``u = beta (v - S^T k)``, ``S = S + k u^T``,
 ``o = scale S^T q``, token after token, in time and memory linear in T.
@@ -83,11 +85,12 @@ Examples
                                        given(grad_final_state), given(boundaries), scale, chunk_size,
                                        precision_of("chunk_kda_backward", precision));
             }
-            return nb::module_::import_("vkml.kda").attr("KdaGradients")(g.query, g.key, g.value, g.log_decay, g.beta, g.initial_state);
+            return nb::module_::import_("vkml.kda")
+                .attr("KdaGradients")(g.query, g.key, g.value, g.log_decay, g.beta, g.initial_state);
         },
         "query"_a, "key"_a, "value"_a, "log_decay"_a, "beta"_a, "initial_state"_a.none(), "grad_output"_a.none(),
-        "grad_final_state"_a = nb::none(), "boundaries"_a = nb::none(), "scale"_a = nb::none(), "chunk_size"_a = 64, nb::kw_only(),
-        "precision"_a = "strict", R"(Gradients of chunk_kda, as autograd gives them.
+        "grad_final_state"_a = nb::none(), "boundaries"_a = nb::none(), "scale"_a = nb::none(), "chunk_size"_a = 64,
+        nb::kw_only(), "precision"_a = "strict", R"(Gradients of chunk_kda, as autograd gives them.
 
 Parameters
 ----------
@@ -112,10 +115,11 @@ Examples
 )");
     m.def(
         "kda_decode",
-        [](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& log_decay, const Tensor& beta, const Tensor& state,
-           MaybeNumber scale, bool update_state) { return kda_decode(query, key, value, log_decay, beta, state, scale, update_state); },
-        "query"_a, "key"_a, "value"_a, "log_decay"_a, "beta"_a, "state"_a, "scale"_a = nb::none(), nb::kw_only(), "update_state"_a = false,
-        ReleaseGil(), R"(One token of Kimi Delta Attention in one dispatch. Has no gradient.
+        [](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& log_decay, const Tensor& beta,
+           const Tensor& state, MaybeNumber scale,
+           bool update_state) { return kda_decode(query, key, value, log_decay, beta, state, scale, update_state); },
+        "query"_a, "key"_a, "value"_a, "log_decay"_a, "beta"_a, "state"_a, "scale"_a = nb::none(), nb::kw_only(),
+        "update_state"_a = false, ReleaseGil(), R"(One token of Kimi Delta Attention in one dispatch. Has no gradient.
 
 Parameters
 ----------

@@ -45,20 +45,27 @@ void scan_head(const KdaScanArgs& a, const Extents& e, std::int64_t local, std::
         const std::int64_t at = a.tile0 + tile, rows = std::min<std::int64_t>(64, a.tokens - at * 64);
         if (e.keep) copy_columns(state.data(), n, slot + e.slot.s + c0, e.vp, e.kp, n);
         if (a.boundaries && at % a.spacing == 0) {
-            const std::uint64_t place = static_cast<std::uint64_t>(at / a.spacing) * a.heads + static_cast<std::uint64_t>(head);
-            store_state(reinterpret_cast<R*>(a.boundaries) + place * static_cast<std::uint64_t>(e.K * e.V), e, c0, n, state.data());
+            const std::uint64_t place =
+                static_cast<std::uint64_t>(at / a.spacing) * a.heads + static_cast<std::uint64_t>(head);
+            store_state(reinterpret_cast<R*>(a.boundaries) + place * static_cast<std::uint64_t>(e.K * e.V), e, c0, n,
+                        state.data());
         }
         product<true>(r, e.vp, slot + e.slot.w, e.kp, 1, state.data(), n, rows, n, e.kp);
         std::fill(u.begin(), u.end(), R(0));
         for (std::int64_t i = 0; i < rows; i++)
-            for (std::int64_t c = 0; c < n; c++) u[static_cast<std::size_t>(i * n + c)] = slot[e.slot.b + i] * r[i * e.vp + c];
+            for (std::int64_t c = 0; c < n; c++)
+                u[static_cast<std::size_t>(i * n + c)] = slot[e.slot.b + i] * r[i * e.vp + c];
         if (a.output) {
             std::fill(o.begin(), o.end(), R(0));
             product(o.data(), n, slot + e.slot.qg, e.kp, 1, state.data(), n, rows, n, e.kp);
             for (int block = 0; block * 16 < rows; block++)
                 lower_product(o.data() + block * 16 * n, n, slot + e.slot.a, u.data(), n, n, block);
-            auto* out = reinterpret_cast<typename E::Stored*>(a.output) + (static_cast<std::uint64_t>(head) * a.tokens + static_cast<std::uint64_t>(at * 64)) * static_cast<std::uint64_t>(e.V) + c0;
-            for (std::int64_t i = 0; i < rows; i++) store_run<E>(o.data() + i * n, std::min(n, e.V - c0), 1, out + i * e.V);
+            auto* out = reinterpret_cast<typename E::Stored*>(a.output) +
+                        (static_cast<std::uint64_t>(head) * a.tokens + static_cast<std::uint64_t>(at * 64)) *
+                            static_cast<std::uint64_t>(e.V) +
+                        c0;
+            for (std::int64_t i = 0; i < rows; i++)
+                store_run<E>(o.data() + i * n, std::min(n, e.V - c0), 1, out + i * e.V);
         }
         fade(state.data(), n, slot + e.slot.gs, e.kp, n);
         product(state.data(), n, slot + e.slot.kt, 1, e.kp, u.data(), n, e.kp, n, rows);
@@ -76,7 +83,8 @@ void reverse_head(const KdaReverseArgs& a, const Spec& spec, const Extents& e, s
     for (std::int64_t tile = e.tiles - 1; tile >= 0; tile--) {
         R* slot = reinterpret_cast<R*>(a.workspace) + (local * e.tiles + tile) * e.slot.size;
         const std::int64_t t0 = (a.tile0 + tile) * 64, rows = std::min<std::int64_t>(64, a.tokens - t0);
-        const std::uint64_t offset = b * a.o_b + hv * a.o_h + static_cast<std::uint64_t>(t0) * a.o_t + static_cast<std::uint64_t>(c0) * spec[kOutputStep];
+        const std::uint64_t offset = b * a.o_b + hv * a.o_h + static_cast<std::uint64_t>(t0) * a.o_t +
+                                     static_cast<std::uint64_t>(c0) * spec[kOutputStep];
         if (a.grad_output) load_rows<E>(a.grad_output, offset, a.o_t, spec[kOutputStep], rows, count, n, g.data());
         copy_columns(state.data(), n, slot + e.slot.ds + c0, e.vp, e.kp, n);
         copy_columns(g.data(), n, slot + e.slot.d_o + c0, e.vp, 64, n);
@@ -101,7 +109,8 @@ void scan_run(const KdaScanArgs& a, DType dtype, const Spec& spec, Grid grid) {
         const Extents e = extents_of(spec);
         const std::int64_t slices = (e.vp + kColumns - 1) / kColumns;
         cpu::parallel_for(grid.x * slices, 1, [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; i++) scan_head<decltype(element)>(a, e, i / slices, i % slices * kColumns);
+            for (std::int64_t i = begin; i < end; i++)
+                scan_head<decltype(element)>(a, e, i / slices, i % slices * kColumns);
         });
     });
 }
@@ -111,7 +120,8 @@ void reverse_run(const KdaReverseArgs& a, DType dtype, const Spec& spec, Grid gr
         const Extents e = extents_of(spec);
         const std::int64_t slices = (e.vp + kColumns - 1) / kColumns;
         cpu::parallel_for(grid.x * slices, 1, [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; i++) reverse_head<decltype(element)>(a, spec, e, i / slices, i % slices * kColumns);
+            for (std::int64_t i = begin; i < end; i++)
+                reverse_head<decltype(element)>(a, spec, e, i / slices, i % slices * kColumns);
         });
     });
 }
@@ -122,21 +132,26 @@ void boundary_tile(const KdaBoundaryArgs& a, const Spec& spec, const Extents& e,
     using R = typename E::Value;
     const std::int64_t head = a.head0 + index / e.tiles, t0 = (a.tile0 + index % e.tiles) * 64;
     const std::int64_t rows = std::min<std::int64_t>(64, a.tokens - t0), spacing = a.spacing;
-    const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV), h = hv / static_cast<std::uint64_t>(e.group);
+    const auto b = static_cast<std::uint64_t>(head / e.HV), hv = static_cast<std::uint64_t>(head % e.HV),
+               h = hv / static_cast<std::uint64_t>(e.group);
     const auto t = static_cast<std::uint64_t>(t0);
-    std::vector<R> k(static_cast<std::size_t>(64 * e.kp)), g(k.size()), state(static_cast<std::size_t>(e.kp * e.vp)), u(static_cast<std::size_t>(e.vp));
+    std::vector<R> k(static_cast<std::size_t>(64 * e.kp)), g(k.size()), state(static_cast<std::size_t>(e.kp * e.vp)),
+        u(static_cast<std::size_t>(e.vp));
     load_rows<E>(a.key, b * a.k_b + h * a.k_h + t * a.k_t, a.k_t, spec[kKeyStep], rows, e.K, e.kp, k.data());
-    load_rows<WideOf<E>>(a.log_decay, b * a.g_b + hv * a.g_h + t * a.g_t, a.g_t, spec[kDecayStep], rows, e.K, e.kp, g.data());
+    load_rows<WideOf<E>>(a.log_decay, b * a.g_b + hv * a.g_h + t * a.g_t, a.g_t, spec[kDecayStep], rows, e.K, e.kp,
+                         g.data());
     clamp_decay(g.data(), 64 * e.kp);
     const R* slot = reinterpret_cast<const R*>(a.workspace) + index * e.slot.size;
     std::copy(slot + e.slot.s, slot + e.slot.s + e.kp * e.vp, state.begin());
     for (std::int64_t i = 0; i < rows; i++) {
         if ((t0 + i) % spacing == 0) {
-            const std::uint64_t place = static_cast<std::uint64_t>((t0 + i) / spacing) * a.heads + static_cast<std::uint64_t>(head);
+            const std::uint64_t place =
+                static_cast<std::uint64_t>((t0 + i) / spacing) * a.heads + static_cast<std::uint64_t>(head);
             R* out = reinterpret_cast<R*>(a.boundaries) + place * static_cast<std::uint64_t>(e.K * e.V);
             copy_columns(state.data(), e.vp, out, e.V, e.K, e.V);
         }
-        for (std::int64_t c = 0; c < e.vp; c++) u[static_cast<std::size_t>(c)] = slot[e.slot.b + i] * slot[e.slot.r + i * e.vp + c];
+        for (std::int64_t c = 0; c < e.vp; c++)
+            u[static_cast<std::size_t>(c)] = slot[e.slot.b + i] * slot[e.slot.r + i * e.vp + c];
         fade(state.data(), e.vp, g.data() + i * e.kp, e.kp, e.vp);
         product(state.data(), e.vp, k.data() + i * e.kp, 1, 1, u.data(), e.vp, e.kp, e.vp, 1);
     }

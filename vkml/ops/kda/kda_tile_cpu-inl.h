@@ -1,4 +1,5 @@
-// Included once per Highway target by the CPU forms of the KDA kernels: small matrix products, and the decay factors of a tile.
+// Included once per Highway target by the CPU forms of the KDA kernels: small matrix products, and the decay factors of
+// a tile.
 #if defined(VKML_OPS_KDA_TILE_CPU_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef VKML_OPS_KDA_TILE_CPU_INL_H_
 #undef VKML_OPS_KDA_TILE_CPU_INL_H_
@@ -12,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
 #include "vkml/ops/kda/kda_args.h"
 #include "vkml/ops/kda/kda_kernel.h"
 #include "vkml/runtime/cpu/rows-inl.h"
@@ -25,8 +26,8 @@ using namespace ::vkml::HWY_NAMESPACE;
 
 /// c (m x n) += sign * a b, summed over k in order. a's element (i, j) is a[i * ai + j * aj]; n is a multiple of 16.
 template <int kRows, int kVectors, bool kMinus, class R>
-HWY_INLINE void product_block(R* c, std::int64_t ldc, const R* a, std::int64_t ai, std::int64_t aj, const R* b, std::int64_t ldb,
-                              std::int64_t k) {
+HWY_INLINE void product_block(R* c, std::int64_t ldc, const R* a, std::int64_t ai, std::int64_t aj, const R* b,
+                              std::int64_t ldb, std::int64_t k) {
     const hn::ScalableTag<R> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     hn::Vec<decltype(d)> acc[kRows][kVectors];
@@ -37,7 +38,8 @@ HWY_INLINE void product_block(R* c, std::int64_t ldc, const R* a, std::int64_t a
         for (int v = 0; v < kVectors; v++) row[v] = hn::LoadU(d, b + j * ldb + v * lanes);
         for (int i = 0; i < kRows; i++) {
             const auto x = hn::Set(d, a[i * ai + j * aj]);
-            for (int v = 0; v < kVectors; v++) acc[i][v] = kMinus ? hn::NegMulAdd(x, row[v], acc[i][v]) : hn::MulAdd(x, row[v], acc[i][v]);
+            for (int v = 0; v < kVectors; v++)
+                acc[i][v] = kMinus ? hn::NegMulAdd(x, row[v], acc[i][v]) : hn::MulAdd(x, row[v], acc[i][v]);
         }
     }
     for (int i = 0; i < kRows; i++)
@@ -45,16 +47,16 @@ HWY_INLINE void product_block(R* c, std::int64_t ldc, const R* a, std::int64_t a
 }
 
 template <int kVectors, bool kMinus, class R>
-HWY_INLINE void product_columns(R* c, std::int64_t ldc, const R* a, std::int64_t ai, std::int64_t aj, const R* b, std::int64_t ldb,
-                                int m, std::int64_t k) {
+HWY_INLINE void product_columns(R* c, std::int64_t ldc, const R* a, std::int64_t ai, std::int64_t aj, const R* b,
+                                std::int64_t ldb, int m, std::int64_t k) {
     int i = 0;
     for (; i + 4 <= m; i += 4) product_block<4, kVectors, kMinus>(c + i * ldc, ldc, a + i * ai, ai, aj, b, ldb, k);
     for (; i < m; i++) product_block<1, kVectors, kMinus>(c + i * ldc, ldc, a + i * ai, ai, aj, b, ldb, k);
 }
 
 template <bool kMinus = false, class R>
-void product(R* c, std::int64_t ldc, const R* a, std::int64_t ai, std::int64_t aj, const R* b, std::int64_t ldb, std::int64_t rows,
-             std::int64_t n, std::int64_t k) {
+void product(R* c, std::int64_t ldc, const R* a, std::int64_t ai, std::int64_t aj, const R* b, std::int64_t ldb,
+             std::int64_t rows, std::int64_t n, std::int64_t k) {
     const int m = static_cast<int>(rows);
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<R>()));
     std::int64_t j = 0;
@@ -90,7 +92,8 @@ HWY_INLINE Vector kda_exp(D d, Vector x) {
 template <class R>
 inline constexpr R kLowestDecay = sizeof(R) == 4 ? R(-128) : R(-1024);
 
-/// state (rows x n) times exp(x[row]). Near 1 by expm1: the factor's rounding would compound over the tiles (kda.md 5.2).
+/// state (rows x n) times exp(x[row]). Near 1 by expm1: the factor's rounding would compound over the tiles
+/// (kda.md 5.2).
 template <class R>
 void fade(R* state, std::int64_t ld, const R* x, std::int64_t rows, std::int64_t n) {
     const hn::ScalableTag<R> d;
@@ -113,7 +116,8 @@ struct Extents {
     KdaSlot slot;
 };
 inline Extents extents_of(const Spec& spec) {
-    Extents e{spec[kK], spec[kV], spec[kH], spec[kHV], spec[kTiles], 0, 0, spec[kHV] / spec[kH], spec[kKeep] != 0, 1, {}};
+    Extents e{spec[kK],         spec[kV], spec[kH], spec[kHV], spec[kTiles], 0, 0, spec[kHV] / spec[kH],
+              spec[kKeep] != 0, 1,        {}};
     const std::int64_t pad = spec[kPad];
     e.kp = (e.K + pad - 1) / pad * pad;
     e.vp = (e.V + pad - 1) / pad * pad;
@@ -124,12 +128,13 @@ inline Extents extents_of(const Spec& spec) {
 
 /// 64 rows of `width` elements as values, `padded` long; missing rows and columns are 0.
 template <class E>
-void load_rows(Address base, std::uint64_t offset, std::uint64_t row_stride, std::uint32_t step, std::int64_t rows, std::int64_t width,
-               std::int64_t padded, typename E::Value* out) {
+void load_rows(Address base, std::uint64_t offset, std::uint64_t row_stride, std::uint32_t step, std::int64_t rows,
+               std::int64_t width, std::int64_t padded, typename E::Value* out) {
     using R = typename E::Value;
     const auto* p = reinterpret_cast<const typename E::Stored*>(base) + offset;
     std::fill(out, out + 64 * padded, R(0));
-    for (std::int64_t i = 0; i < rows; i++) load_run<E>(p + static_cast<std::uint64_t>(i) * row_stride, step, width, out + i * padded);
+    for (std::int64_t i = 0; i < rows; i++)
+        load_run<E>(p + static_cast<std::uint64_t>(i) * row_stride, step, width, out + i * padded);
 }
 
 template <class R>
@@ -167,7 +172,7 @@ struct Factors {
         }
     }
 
-private:
+  private:
     hn::Vec<hn::ScalableTag<R>> compute_block(std::int64_t block, std::int64_t c) {
         const hn::ScalableTag<R> d;
         auto sum = hn::Zero(d);

@@ -3,29 +3,53 @@
 #include "vkml/ops/random/random.h"
 #include "vkml/runtime/registry.h"
 
+namespace vkml::python {
+namespace {
+
+using Float = Tensor (*)(const Shape&, Draw, DType, Device);
+
+/// `rand(shape, ...)`, and before it `rand(2, 3, ...)`: two ints in a row are extents, never an extent and a seed.
+void bind_float(nb::module_& m, const char* name, Float f, const char* separate, const char* doc) {
+    m.def(
+        name,
+        [f](nb::handle first, nb::handle second, const nb::args& more, Seed seed, nb::int_ offset,
+            std::optional<DType> dtype, std::optional<Device> device) {
+            if (!PyIndex_Check(first.ptr()) || !PyIndex_Check(second.ptr())) throw nb::next_overload();
+            Dims shape{nb::cast<std::int64_t>(first), nb::cast<std::int64_t>(second)};
+            for (nb::handle extent : more) shape.push_back(nb::cast<std::int64_t>(extent));
+            return f(shape, draw_of(seed, offset), dtype.value_or(default_dtype()), device.value_or(default_device()));
+        },
+        nb::arg("first"), nb::arg("second"), "more"_a, nb::kw_only(), "seed"_a = nb::none(), "offset"_a = 0,
+        "dtype"_a = nb::none(), "device"_a = nb::none(), nb::sig(separate));
+    m.def(
+        name,
+        [f](const Dims& shape, Seed seed, nb::int_ offset, std::optional<DType> dtype, std::optional<Device> device) {
+            return f(shape, draw_of(seed, offset), dtype.value_or(default_dtype()), device.value_or(default_device()));
+        },
+        "shape"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(), doc);
+}
+
+}  // namespace
+}  // namespace vkml::python
+
 VKML_PYTHON(random) {
     using namespace vkml;
     using namespace vkml::python;
     m.def(
         "manual_seed", [](nb::int_ seed) { manual_seed(word(seed)); }, "seed"_a,
         "Restarts the default generator: its draws are (seed, 0), (seed, 1), ...");
-    m.def(
-        "rand",
-        [](const Dims& shape, Seed seed, nb::int_ offset, std::optional<DType> dtype, std::optional<Device> device) {
-            return rand(shape, draw_of(seed, offset), dtype.value_or(default_dtype()),
-                        device.value_or(default_device()));
-        },
-        "shape"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(),
-        "Uniform numbers in [0, 1): a pure function of (seed, offset, index). Without a seed, the default generator's "
-        "next draw.");
-    m.def(
-        "randn",
-        [](const Dims& shape, Seed seed, nb::int_ offset, std::optional<DType> dtype, std::optional<Device> device) {
-            return randn(shape, draw_of(seed, offset), dtype.value_or(default_dtype()),
-                         device.value_or(default_device()));
-        },
-        "shape"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(),
-        "Standard normal numbers: a pure function of (seed, offset, index).");
+    bind_float(m, "rand", &rand,
+               "def rand(first: int, second: int, *more: int, seed: int | None = None, offset: int = 0, dtype: dtype | "
+               "str | type | None = None, device: device | str | None = None) -> Tensor",
+               "Uniform numbers in [0, 1): a pure function of (seed, offset, index). Without a seed, the default "
+               "generator's next draw.\n\nExamples\n--------\n>>> vkml.rand(2, 3).shape\n(2, 3)\n"
+               ">>> vkml.rand((2, 3), seed=1).equal(vkml.rand((2, 3), seed=1)).all().item()\nTrue");
+    bind_float(
+        m, "randn", &randn,
+        "def randn(first: int, second: int, *more: int, seed: int | None = None, offset: int = 0, dtype: dtype | "
+        "str | type | None = None, device: device | str | None = None) -> Tensor",
+        "Standard normal numbers: a pure function of (seed, offset, index).\n\nExamples\n--------\n"
+        ">>> vkml.randn(2, 3).shape\n(2, 3)");
     m.def(
         "randint",
         [](std::int64_t low, std::int64_t high, const Dims& shape, Seed seed, nb::int_ offset,

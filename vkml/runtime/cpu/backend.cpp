@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "vkml/core/error.h"
 #include "vkml/runtime/backend.h"
@@ -38,17 +41,22 @@ int wanted_threads() {
     return omp_get_max_threads();
 }
 
+std::uint64_t now_ns() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
 /// Runs each command when it is recorded.
 class CpuBackend final : public Backend {
-public:
+  public:
     CpuBackend() { limits_.total_memory = limits_.max_allocation = physical_memory(); }
 
     Device device() const override { return {}; }
     const Limits& limits() const override { return limits_; }
 
     Memory allocate(std::size_t bytes, MemoryKind) override {
-        check<OutOfMemoryError>(bytes <= limits_.max_allocation, "allocation: expected at most ", limits_.max_allocation,
-                                " bytes (physical memory), got ", bytes);
+        check<OutOfMemoryError>(bytes <= limits_.max_allocation, "allocation: expected at most ",
+                                limits_.max_allocation, " bytes (physical memory), got ", bytes);
         // Whole huge pages: page faults would otherwise cost as much as a memory-bound kernel.
         const std::size_t unit = bytes >= kHugePage ? kHugePage : kPage;
         const std::size_t size = (bytes + unit - 1) / unit * unit;
@@ -61,9 +69,13 @@ public:
     }
     void release(const Memory& memory) noexcept override { std::free(memory.host); }
 
-    void dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args) override {
+    void dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid,
+                  std::span<const std::byte> args) override {
         if (!kernel.cpu) fail<NotImplementedError>(kernel.name, ": expected a kernel for cpu, got none");
+        if (!profiling_) return kernel.cpu(args.data(), dtype, spec, grid);
+        const std::uint64_t begin = now_ns();
         kernel.cpu(args.data(), dtype, spec, grid);
+        spans_.push_back({kernel.name, begin, now_ns(), 0});
     }
     void copy(Address dst, Address src, std::size_t bytes) override {
         std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes);
@@ -73,8 +85,12 @@ public:
     bool reached(Timepoint) override { return true; }
     void wait(Timepoint) override {}
     bool synchronous() const override { return true; }
+    void profile(bool on) override { profiling_ = on; }
+    std::vector<GpuSpan> spans() override { return std::exchange(spans_, {}); }
 
-private:
+  private:
+    bool profiling_ = false;
+    std::vector<GpuSpan> spans_;
     Limits limits_;
 };
 

@@ -102,20 +102,40 @@ VkPipelineShaderStageCreateFlags Pipelines::stage_flags(const Spirv& module, con
     return safe ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0;
 }
 
+// The driver would answer a failure without words; under VKML_MIN_SPEC=1 it would answer nothing at all.
+void Pipelines::check_limits(const Kernel& kernel, const Spirv& module, const Spec& spec) const {
+    const Limits& limits = device_.physical.limits;
+    const std::uint32_t threads = local_size_x(module.code, spec);
+    check<Error>(threads <= limits.max_workgroup_invocations, kernel.name, ": expected at most ",
+                 limits.max_workgroup_invocations, " invocations in a workgroup, got ", threads);
+    const std::uint64_t shared = shared_bytes(module.code, spec);
+    check<Error>(shared <= limits.shared_memory, kernel.name, ": expected at most ", limits.shared_memory,
+                 " bytes of shared memory, got ", shared);
+}
+
+VkResult Pipelines::create_module(const Spirv& module, VkShaderModule& shader) const {
+    // Kernels ask for subnormals where they matter; a device that cannot promise them runs the rest of the kernel.
+    std::span<const std::uint32_t> words = module.code;
+    std::vector<std::uint32_t> plain;
+    if (!device_.physical.vulkan12.shaderDenormPreserveFloat32) words = plain = without_denorm_preserve(words);
+    const VkShaderModuleCreateInfo info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                        .pNext = nullptr,
+                                        .flags = 0,
+                                        .codeSize = words.size_bytes(),
+                                        .pCode = words.data()};
+    return device_.api.vkCreateShaderModule(device_.handle, &info, nullptr, &shader);
+}
+
 VkPipeline Pipelines::build(const Kernel& kernel, DType dtype, const Spec& spec) {
     const Spirv& module = module_for(kernel, dtype);
+    check_limits(kernel, module, spec);
     auto require = [&](VkResult result) {
         device_.check(result == VK_ERROR_DEVICE_LOST ? result : VK_SUCCESS, "vkCreateComputePipelines");
         check<Error>(result == VK_SUCCESS, kernel.name, ": expected a pipeline for ", dtype, ", got ",
                      result_name(result), " (", static_cast<int>(result), ")");
     };
-    const VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                        .pNext = nullptr,
-                                        .flags = 0,
-                                        .codeSize = module.code.size_bytes(),
-                                        .pCode = module.code.data()};
-    VkShaderModule shader;
-    require(device_.api.vkCreateShaderModule(device_.handle, &code, nullptr, &shader));
+    VkShaderModule shader = VK_NULL_HANDLE;
+    require(create_module(module, shader));
 
     std::array<VkSpecializationMapEntry, Spec::kMax> map;
     for (std::uint32_t i = 0; i < Spec::kMax; i++) map[i] = {.constantID = i, .offset = 4 * i, .size = 4};

@@ -41,6 +41,8 @@ class Pipelines {
     std::size_t find(const Kernel& kernel, DType dtype, const Spec& spec) const;
     void grow();
     const Spirv& module_for(const Kernel& kernel, DType dtype) const;
+    void check_limits(const Kernel& kernel, const Spirv& module, const Spec& spec) const;
+    VkResult create_module(const Spirv& module, VkShaderModule& shader) const;
     VkPipeline build(const Kernel& kernel, DType dtype, const Spec& spec);
     VkPipelineShaderStageCreateFlags stage_flags(const Spirv& module, const Spec& spec) const;
 
