@@ -253,8 +253,8 @@ class Module:
                 for name, t in table.items():
                     if t is not None:
                         if id(t) not in changed:
-                            kept = convert_kept is not None and name in module._keep_float32
-                            changed[id(t)] = self._converted(t, convert_kept if kept else convert)
+                            chosen = convert_kept if convert_kept and name in module._keep_float32 else convert
+                            changed[id(t)] = self._converted(t, chosen)
                         table[name] = changed[id(t)]
         return self
 
