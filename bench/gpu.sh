@@ -12,7 +12,7 @@ deps=$(realpath "${VKML_DEPS:-build/gpu-deps.tar.xz}")
 out=$(realpath -m "${OUT:-bench-results}") build=${BUILD:-build/gpu} steps=${STEPS:-build check cost steady bench}
 mkdir -p "$out" build
 if [ -f "$deps" ]; then
-    mkdir -p build/deps
+    rm -rf build/deps build/site && mkdir -p build/deps
     tar -xf "$deps" -C build/deps || exit 1
     deps=$PWD/build/deps/gpu-deps
 fi

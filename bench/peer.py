@@ -24,7 +24,8 @@ class TorchPeer:
             if setting["set"]:
                 torch.set_num_threads(int(setting["value"]))
         else:
-            torch.backends.cuda.matmul.allow_tf32 = False  # the peer computes f32 as vkml's default does
+            # The peer computes f32 as vkml's default does.
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         version = torch.cuda.get_device_name() if self.device != "cpu" else f"{torch.get_num_threads()} threads"
         self.description = f"PyTorch {torch.__version__} on {self.device} ({version})"
 

@@ -26,7 +26,13 @@ else()
   set(package ${PROJECT_SOURCE_DIR}/python/vkml)
 endif()
 set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${package})
-nanobind_add_stub(_core_stub MODULE _core OUTPUT ${package}/_core.pyi PYTHON_PATH ${package} DEPENDS _core)
+set(finish_stub ${PROJECT_SOURCE_DIR}/cmake/finish_stub.py)
+nanobind_add_stub(_core_raw_stub MODULE _core OUTPUT ${PROJECT_BINARY_DIR}/_core.raw.pyi PYTHON_PATH ${package} DEPENDS _core
+                  INCLUDE_PRIVATE)
+add_custom_command(OUTPUT ${package}/_core.pyi
+                   COMMAND ${Python_EXECUTABLE} ${finish_stub} ${PROJECT_BINARY_DIR}/_core.raw.pyi ${package}/_core.pyi
+                   DEPENDS _core_raw_stub ${PROJECT_BINARY_DIR}/_core.raw.pyi ${finish_stub})
+add_custom_target(_core_stub ALL DEPENDS ${package}/_core.pyi)
 
 if(SKBUILD)
   install(TARGETS _core LIBRARY DESTINATION vkml)

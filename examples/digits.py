@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 from tqdm import tqdm
+from vkml.data import ArrayDataset, DataLoader, split
 
 import vkml
 from vkml import nn, optim
-from vkml.data import ArrayDataset, DataLoader, split
 
 
 def load(seed: int) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -97,9 +97,15 @@ def draw(path: Path, losses: list[float], images: np.ndarray, labels: np.ndarray
     for cell, i in zip(right.subplots(5, 8).flat, order, strict=True):
         wrong = found[i] != labels[i]
         cell.imshow(images[i, 0], cmap="gray_r")
-        cell.set_title(f"{found[i]} (is {labels[i]})" if wrong else f"{found[i]}", fontsize=8, color="crimson" if wrong else "black")
+        cell.set_title(
+            f"{found[i]} (is {labels[i]})" if wrong else f"{found[i]}",
+            fontsize=8,
+            color="crimson" if wrong else "black",
+        )
         cell.set(xticks=[], yticks=[])
-    right.suptitle(f"Test digits: {np.mean(found == labels):.1%} right, {np.sum(found != labels)} of {len(labels)} wrong (in red)")
+    right.suptitle(
+        f"Test digits: {np.mean(found == labels):.1%} right, {np.sum(found != labels)} of {len(labels)} wrong (in red)"
+    )
     figure.savefig(path, dpi=120)
 
 
@@ -114,7 +120,9 @@ def export(path: Path, train_part: tuple, test_part: tuple) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default=None, help="cpu, vulkan or vulkan:N (default: $DEVICE, else the best there is)")
+    parser.add_argument(
+        "--device", default=None, help="cpu, vulkan or vulkan:N (default: $DEVICE, else the best there is)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--figure", type=Path, default=Path("demo.png"))
@@ -129,8 +137,9 @@ def main() -> None:
     device = options.device or best_device()
     name = vkml.device_info(device)["name"]
     model = build(options.seed).to(device)
-    parameters = sum(p.numel() for p in model.parameters())
-    print(f"device: {device} ({name}), {len(train_part[1])} images to train, {len(test_part[1])} to test, {parameters} parameters")
+    size = sum(p.numel() for p in model.parameters())
+    sizes = f"{len(train_part[1])} images to train, {len(test_part[1])} to test, {size} parameters"
+    print(f"device: {device} ({name}), {sizes}")
     losses, seconds = train(model, train_part, device, options.epochs, options.seed)
     found = predict(model, test_part[0], device)
     draw(options.figure, losses, *test_part, found)

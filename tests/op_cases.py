@@ -184,7 +184,7 @@ def op_cases(
     inputs          f(rng, *shapes, **kwargs) makes them instead: float arrays take the tested dtype, others keep theirs
     result          the result's dtype: a name, or a function of the tested dtype
     second          second derivatives too;  grad_tolerance: relative to the largest gradient, in f32
-    grad_floor      the size of the terms whose difference a gradient is: the tolerance is relative to it where they cancel
+    grad_floor      size of the terms whose difference a gradient is: the tolerance is relative to it where they cancel
     batched         row 0 has the same bits whether or not other rows follow
     same_bits       CPU and Vulkan give the same bits
     vulkan_dtypes   what Vulkan takes; it must refuse the other dtypes with NotImplementedError_
@@ -195,8 +195,8 @@ def op_cases(
         name=label, op=resolve(op), reference=reference, torch=torch, shapes=shapes, dtypes=dtypes, tolerance=tolerance,
         domains=domain if isinstance(domain, list) else [domain], make=inputs,
         result=(lambda _: result) if isinstance(result, str) else result,
-        gradients=gradients and any(d in FLOATS for d in dtypes), second=second, grad_tolerance=grad_tolerance, grad_floor=grad_floor,
-        grad_shapes=grad_shapes if grad_shapes is not None else small(shapes), layouts=layouts, batched=batched,
+        gradients=gradients and any(d in FLOATS for d in dtypes), second=second, grad_tolerance=grad_tolerance,
+        grad_floor=grad_floor, grad_shapes=grad_shapes if grad_shapes is not None else small(shapes), layouts=layouts, batched=batched,
         same_bits=same_bits, vulkan_dtypes=vulkan_dtypes, errors=errors, bench=bench,
         sweep={k: v if isinstance(v, list) else [v] for k, v in sweep.items()},
     )  # fmt: skip

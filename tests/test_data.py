@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from vkml.data import ArrayDataset, Compose, DataLoader, Dataset, RandomCrop, RandomHorizontalFlip, split
 
 import vkml
-from vkml.data import ArrayDataset, Compose, DataLoader, Dataset, RandomCrop, RandomHorizontalFlip, split
 
 
 def numbers(n=10):

@@ -88,7 +88,7 @@ def test_dlpack_protocol():
     copied = np.from_dlpack(t, copy=True)
     t.zero_()
     assert copied.tolist() == [1, 1]
-    with pytest.raises(BufferError, match="requires? grad"):
+    with pytest.raises(BufferError, match="require grad"):
         vkml.ones(1, requires_grad=True).__dlpack__()
     with pytest.raises(BufferError, match="CPU"):
         t.__dlpack__(dl_device=(2, 0))

@@ -98,7 +98,8 @@ def test_modes_and_gradients():
 def test_repr():
     text = repr(net())
     assert text.startswith(
-        "Sequential(\n  (0): Linear(in_features=4, out_features=8, bias=True)\n  (1): ReLU()\n  (2): Sequential(\n    (0): Linear("
+        "Sequential(\n  (0): Linear(in_features=4, out_features=8, bias=True)\n  (1): ReLU()\n"
+        "  (2): Sequential(\n    (0): Linear("
     )
     assert text.endswith("(1): Dropout(p=0.5)\n  )\n)")
 

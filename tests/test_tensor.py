@@ -39,11 +39,6 @@ def test_size_and_is_contiguous_are_properties_that_can_be_called():
     "dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 )
 def test_item_and_lists(device, dtype):
-    x = (
-        vkml.tensor([1, 0, 1], dtype="uint8", device=device)
-        if dtype == "uint8"
-        else vkml.tensor(np.array([1, 0, 1], np.uint8), device=device)
-    )
     x = vkml._core._from_buffer(*raw([1, 0, 1], dtype), dtype, device)
     assert x.tolist() == [1, 0, 1]
     one = x.narrow(0, 2, 1)

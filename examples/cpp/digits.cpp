@@ -1,4 +1,5 @@
-// Trains a classifier on handwritten digits with the C++ API alone. The images come from a CSV that the Python example writes:
+// Trains a classifier on handwritten digits with the C++ API alone. The images come from a CSV that the Python example
+// writes:
 //
 //     python examples/digits.py --export-csv digits.csv
 //     build/release/examples/digits digits.csv [device] [epochs]
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <numeric>
@@ -41,12 +43,15 @@ std::pair<Digits, Digits> read_csv(const std::string& path) {
     for (std::string line; std::getline(file, line);) {
         std::istringstream row(line);
         std::vector<float> values;
-        for (std::string cell; std::getline(row, cell, ',');) values.push_back(std::stof(cell));
-        vkml::check<vkml::Error>(values.size() == kPixels + 2, "digits: expected 66 values in a row, got ", values.size());
+        for (std::string cell; std::getline(row, cell, ',');) values.push_back(std::strtof(cell.c_str(), nullptr));
+        const bool fits = values.size() == kPixels + 2 && values[1] >= 0 && values[1] < kClasses;
+        vkml::check<vkml::Error>(fits, "digits: expected part, label and 64 pixels in a row, got ", line.substr(0, 60));
         Digits& part = values[0] == 0 ? out.first : out.second;
         part.labels.push_back(static_cast<std::int64_t>(values[1]));
         part.pixels.insert(part.pixels.end(), values.begin() + 2, values.end());
     }
+    vkml::check<vkml::Error>(out.first.size() >= kBatch && out.second.size() > 0, "digits: expected at least ", kBatch,
+                             " images to train and one to test, got ", out.first.size(), " and ", out.second.size());
     return out;
 }
 
@@ -74,7 +79,8 @@ struct Network {
 
 Tensor images_of(const Digits& part, const std::vector<std::int64_t>& chosen, Device device) {
     std::vector<float> pixels;
-    for (std::int64_t i : chosen) pixels.insert(pixels.end(), part.pixels.begin() + i * kPixels, part.pixels.begin() + (i + 1) * kPixels);
+    for (std::int64_t i : chosen)
+        pixels.insert(pixels.end(), part.pixels.begin() + i * kPixels, part.pixels.begin() + (i + 1) * kPixels);
     return vkml::from_host(pixels.data(), {static_cast<std::int64_t>(chosen.size()), kPixels}, DType::f32, device);
 }
 

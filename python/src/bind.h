@@ -1,4 +1,5 @@
 #pragma once
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
@@ -33,13 +34,20 @@ public:
     GilRelease() : state_(PyEval_SaveThread()) {}
     ~GilRelease() {
         // A thread that comes back to a finalizing interpreter is ended there, by an unwinding no destructor survives.
-        if (interpreter_is_ending()) std::this_thread::sleep_for(std::chrono::hours(24 * 365));
-        PyEval_RestoreThread(state_);
+        if (interpreter_is_ending()) sleep_forever();
+        try {
+            PyEval_RestoreThread(state_);
+        } catch (abi::__forced_unwind&) {  // the end came while this thread queued for the lock
+            sleep_forever();
+        }
     }
     GilRelease(const GilRelease&) = delete;
     GilRelease& operator=(const GilRelease&) = delete;
 
 private:
+    [[noreturn]] static void sleep_forever() {
+        for (;;) std::this_thread::sleep_for(std::chrono::hours(24));
+    }
     static bool interpreter_is_ending() {
 #if PY_VERSION_HEX >= 0x030D0000
         return Py_IsFinalizing();

@@ -9,7 +9,8 @@ namespace nb = nanobind;
 namespace vkml::python {
 namespace {
 
-constexpr DType kAll[] = {DType::boolean, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64};
+constexpr DType kAll[] = {DType::boolean, DType::u8,  DType::i8,   DType::i16, DType::i32,
+                          DType::i64,     DType::f16, DType::bf16, DType::f32, DType::f64};
 
 bool dtype_named(std::string_view text, DType& out) {
     if (text == "bool_") text = "bool";
@@ -36,8 +37,9 @@ DType to_dtype(nb::handle h) {
             nb::object text = h.attr(attribute);
             if (nb::isinstance<nb::str>(text) && dtype_named(nb::cast<std::string>(text), out)) return out;
         }
-    fail<DTypeError>("dtype: expected one of float32, float64, float16, bfloat16, int8, int16, int32, int64, uint8, bool, got ",
-                     nb::cast<std::string>(nb::repr(h)));
+    fail<DTypeError>(
+        "dtype: expected one of float32, float64, float16, bfloat16, int8, int16, int32, int64, uint8, bool, got ",
+        nb::cast<std::string>(nb::repr(h)));
 }
 
 nb::object from_dtype(DType d) { return nb::cast(PyDType{d}); }
@@ -63,7 +65,8 @@ Dims to_dims(nb::handle h) {
         return static_cast<std::int64_t>(value);
     };
     Dims out;
-    const bool sequence = PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()) || (PySequence_Check(h.ptr()) && !PyUnicode_Check(h.ptr()));
+    const bool sequence =
+        PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()) || (PySequence_Check(h.ptr()) && !PyUnicode_Check(h.ptr()));
     const Py_ssize_t n = sequence ? PySequence_Size(h.ptr()) : -1;
     if (n < 0) {
         PyErr_Clear();
@@ -89,13 +92,16 @@ bool to_scalar(nb::handle h, Scalar& out) {
     if (PyLong_Check(h.ptr())) {
         int overflow = 0;
         const long long value = PyLong_AsLongLongAndOverflow(h.ptr(), &overflow);
-        if (overflow) out = Scalar(PyLong_AsDouble(h.ptr()));
-        else out = Scalar(static_cast<std::int64_t>(value));
+        if (overflow)
+            out = Scalar(PyLong_AsDouble(h.ptr()));
+        else
+            out = Scalar(static_cast<std::int64_t>(value));
         PyErr_Clear();
         return true;
     }
     // Other NumPy scalars: np.float32(1), np.int64(2), np.bool_(True).
-    if (nb::isinstance<Tensor>(h) || !nb::hasattr(h, "dtype") || !nb::hasattr(h, "item") || !nb::hasattr(h, "ndim")) return false;
+    if (nb::isinstance<Tensor>(h) || !nb::hasattr(h, "dtype") || !nb::hasattr(h, "item") || !nb::hasattr(h, "ndim"))
+        return false;
     if (nb::cast<int>(h.attr("ndim")) != 0) return false;
     return to_scalar(h.attr("item")(), out);
 }
@@ -137,9 +143,12 @@ bool type_caster<vkml::Scalar>::from_python(handle src, std::uint32_t, cleanup_l
 
 handle type_caster<vkml::Scalar>::from_cpp(const vkml::Scalar& s, rv_policy, cleanup_list*) noexcept {
     switch (s.kind) {
-        case vkml::Scalar::Kind::boolean: return PyBool_FromLong(s.integer != 0);
-        case vkml::Scalar::Kind::integer: return PyLong_FromLongLong(s.integer);
-        default: return PyFloat_FromDouble(s.floating);
+        case vkml::Scalar::Kind::boolean:
+            return PyBool_FromLong(s.integer != 0);
+        case vkml::Scalar::Kind::integer:
+            return PyLong_FromLongLong(s.integer);
+        default:
+            return PyFloat_FromDouble(s.floating);
     }
 }
 

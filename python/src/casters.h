@@ -33,8 +33,10 @@ inline void read(nanobind::handle h, Device& out) { out = to_device_spec(h); }
 inline void read(nanobind::handle h, Dims& out) { out = to_dims(h); }
 template <class T>
 void read(nanobind::handle h, std::optional<T>& out) {
-    if (h.is_none()) out.reset();
-    else read(h, out.emplace());
+    if (h.is_none())
+        out.reset();
+    else
+        read(h, out.emplace());
 }
 
 }  // namespace vkml::python
@@ -52,8 +54,9 @@ struct Operand {
 
 namespace nanobind::detail {
 
-/// from_python may not throw and could only say "no overload fits". So what does not convert is kept, and read again when
-/// the call is made, where vkML's own error reaches the user. While overloads are compared, and in nb::try_cast, it says no.
+/// from_python may not throw and could only say "no overload fits". So what does not convert is kept, and read again
+/// when the call is made, where vkML's own error reaches the user. While overloads are compared, and in nb::try_cast,
+/// it says no.
 template <class T>
 struct late_caster {
     using Value = T;
@@ -82,7 +85,7 @@ struct late_caster {
     explicit operator Value&() { return get(); }
     explicit operator Value&&() { return std::move(get()); }
 
-private:
+  private:
     Value value{};
     handle refused;
 };
@@ -132,7 +135,7 @@ struct type_caster<vkml::Scalar> {
     explicit operator vkml::Scalar*() { return &value; }
     explicit operator vkml::Scalar&() { return value; }
 
-private:
+  private:
     vkml::Scalar value{0.0};
 };
 

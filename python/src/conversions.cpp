@@ -27,20 +27,31 @@ Scalar element(const Tensor& t, const char* what) {
         to_host(t, bytes);
     }
     switch (t.dtype()) {
-        case DType::boolean: return Scalar(bytes[0] != std::byte{0});
-        case DType::u8: return Scalar(static_cast<std::int64_t>(read_as<std::uint8_t>(bytes)));
-        case DType::i8: return Scalar(static_cast<std::int64_t>(read_as<std::int8_t>(bytes)));
-        case DType::i16: return Scalar(static_cast<std::int64_t>(read_as<std::int16_t>(bytes)));
-        case DType::i32: return Scalar(static_cast<std::int64_t>(read_as<std::int32_t>(bytes)));
-        case DType::i64: return Scalar(read_as<std::int64_t>(bytes));
-        case DType::f16: return Scalar(static_cast<double>(float_from_f16(read_as<std::uint16_t>(bytes))));
-        case DType::bf16: return Scalar(static_cast<double>(float_from_bf16(read_as<std::uint16_t>(bytes))));
-        case DType::f32: return Scalar(static_cast<double>(read_as<float>(bytes)));
-        default: return Scalar(read_as<double>(bytes));
+        case DType::boolean:
+            return Scalar(bytes[0] != std::byte{0});
+        case DType::u8:
+            return Scalar(static_cast<std::int64_t>(read_as<std::uint8_t>(bytes)));
+        case DType::i8:
+            return Scalar(static_cast<std::int64_t>(read_as<std::int8_t>(bytes)));
+        case DType::i16:
+            return Scalar(static_cast<std::int64_t>(read_as<std::int16_t>(bytes)));
+        case DType::i32:
+            return Scalar(static_cast<std::int64_t>(read_as<std::int32_t>(bytes)));
+        case DType::i64:
+            return Scalar(read_as<std::int64_t>(bytes));
+        case DType::f16:
+            return Scalar(static_cast<double>(float_from_f16(read_as<std::uint16_t>(bytes))));
+        case DType::bf16:
+            return Scalar(static_cast<double>(float_from_bf16(read_as<std::uint16_t>(bytes))));
+        case DType::f32:
+            return Scalar(static_cast<double>(read_as<float>(bytes)));
+        default:
+            return Scalar(read_as<double>(bytes));
     }
 }
 
-/// A write that the tape does not see would leave the old history on the new values. Under no_grad that is what is asked for.
+/// A write that the tape does not see would leave the old history on the new values. Under no_grad that is what is
+/// asked for.
 void forget_history(const Tensor& t) {
     if (grad_enabled() && !t.is_leaf()) t.set_autograd(nullptr);
 }
@@ -61,35 +72,46 @@ void copy_in_place(const Tensor& target, const Tensor& source) {
     const Tensor from = source.shape() == target.shape() ? source : expand(source, target.shape());
     copy_into(target, from);
     forget_history(target);
-    if (recorded) attach("copy_", {&target, 1}, std::initializer_list<TensorArg>{from}, keep_nothing, [](const Backward& b) -> Grads { return {b.grad()}; });
+    if (recorded)
+        attach("copy_", {&target, 1}, std::initializer_list<TensorArg>{from}, keep_nothing,
+               [](const Backward& b) -> Grads { return {b.grad()}; });
 }
 
 void check_assignable(const Tensor& target, const Tensor& source) {
     check(target.shape() == source.shape(), "assign: expected shape ", target.shape(), ", got ", source.shape());
     check<DTypeError>(target.dtype() == source.dtype(), "assign: expected ", target.dtype(), ", got ", source.dtype());
     common_device("assign", {&target, &source});
-    check<Error>(!may_self_overlap(target.layout()), "assign: expected a target whose elements are distinct, got an expanded one");
+    check<Error>(!may_self_overlap(target.layout()),
+                 "assign: expected a target whose elements are distinct, got an expanded one");
 }
 
 }  // namespace
 
 void bind_conversions(nb::module_& m, TensorClass& tensor) {
-    tensor.def("item", [](const Tensor& t) { return element(t, "item"); }, "The one element as a Python number; waits for the device.")
-        .def("__bool__", [](const Tensor& t) {
-            const Scalar s = element(t, "bool");
-            return s.kind == Scalar::Kind::floating ? s.floating != 0 : s.integer != 0;
-        })
+    tensor
+        .def(
+            "item", [](const Tensor& t) { return element(t, "item"); },
+            "The one element as a Python number; waits for the device.")
+        .def("__bool__",
+             [](const Tensor& t) {
+                 const Scalar s = element(t, "bool");
+                 return s.kind == Scalar::Kind::floating ? s.floating != 0 : s.integer != 0;
+             })
         .def("__float__", [](const Tensor& t) { return element(t, "float").floating; })
         .def("__int__", [](const Tensor& t) { return nb::int_(nb::cast(element(t, "int"))); })
         .def("__index__", [](const Tensor& t) {
-            check<DTypeError>(is_integer(t.dtype()) && t.numel() == 1, "index: expected one integer, got ", t.dtype(), " of shape ", t.shape());
+            check<DTypeError>(is_integer(t.dtype()) && t.numel() == 1, "index: expected one integer, got ", t.dtype(),
+                              " of shape ", t.shape());
             return element(t, "index").integer;
         });
     m.def("_empty", &empty, "shape"_a, "dtype"_a, "device"_a);
-    tensor.def("realize", [](nb::object self) {
-        stream_of(nb::cast<const Tensor&>(self)).submit();
-        return self;
-    }, nb::sig("def realize(self) -> Tensor"), "Starts the device on what was recorded. Returns the tensor.");
+    tensor.def(
+        "realize",
+        [](nb::object self) {
+            stream_of(nb::cast<const Tensor&>(self)).submit();
+            return self;
+        },
+        nb::sig("def realize(self) -> Tensor"), "Starts the device on what was recorded. Returns the tensor.");
     // Module.to: the object that an optimizer holds goes on meaning the parameter.
     m.def("_rebind", [](nb::handle object, const Tensor& value) {
         Tensor& target = nb::cast<Tensor&>(object);
@@ -97,29 +119,46 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
     });
     m.def("_cast", &cast, "input"_a, "dtype"_a, ReleaseGil());
     m.def("_to_device", &to_device, "input"_a, "device"_a, ReleaseGil());
-    tensor.def("fill_", [](nb::object self, const Scalar& value) {
-            fill_in_place("fill_", nb::cast<const Tensor&>(self), value);
-            return self;
-        }, "value"_a, nb::sig("def fill_(self, value: bool | int | float) -> Tensor"), "Overwrites every element. Returns the tensor.")
-        .def("zero_", [](nb::object self) {
-            fill_in_place("zero_", nb::cast<const Tensor&>(self), Scalar(0.0));
-            return self;
-        }, nb::sig("def zero_(self) -> Tensor"), "Overwrites every element with 0. Returns the tensor.")
+    tensor
+        .def(
+            "fill_",
+            [](nb::object self, const Scalar& value) {
+                fill_in_place("fill_", nb::cast<const Tensor&>(self), value);
+                return self;
+            },
+            "value"_a, nb::sig("def fill_(self, value: bool | int | float) -> Tensor"),
+            "Overwrites every element. Returns the tensor.")
+        .def(
+            "zero_",
+            [](nb::object self) {
+                fill_in_place("zero_", nb::cast<const Tensor&>(self), Scalar(0.0));
+                return self;
+            },
+            nb::sig("def zero_(self) -> Tensor"), "Overwrites every element with 0. Returns the tensor.")
         .def("_copy_", &copy_in_place, "source"_a, ReleaseGil())
         .def("copy_", in_python("copy_"), nb::sig("def copy_(self, source: typing.Any) -> Tensor"),
              "Writes `source`, broadcast and converted, into the tensor. Returns the tensor.")
-        .def("assign_", [](nb::object self, const Tensor& source) {
-            const Tensor& target = nb::cast<const Tensor&>(self);
-            check_assignable(target, source);
-            copy_into(target, source);
-            return self;
-        }, "source"_a, nb::sig("def assign_(self, source: Tensor) -> Tensor"),
-             "Replaces the values by those of a tensor of the same shape, dtype and device; not recorded by autograd, so it also takes parameters.");
-    m.def("assign", [](const std::vector<Tensor>& targets, const std::vector<Tensor>& sources) {
-        check(targets.size() == sources.size(), "assign: expected ", targets.size(), " sources, got ", sources.size());
-        for (std::size_t i = 0; i < targets.size(); i++) check_assignable(targets[i], sources[i]);
-        for (std::size_t i = 0; i < targets.size(); i++) copy_into(targets[i], sources[i]);
-    }, "targets"_a, "sources"_a, ReleaseGil(), "Replaces the values of several tensors; everything is checked before anything is written.");
+        .def(
+            "assign_",
+            [](nb::object self, const Tensor& source) {
+                const Tensor& target = nb::cast<const Tensor&>(self);
+                check_assignable(target, source);
+                copy_into(target, source);
+                return self;
+            },
+            "source"_a, nb::sig("def assign_(self, source: Tensor) -> Tensor"),
+            "Replaces the values by those of a tensor of the same shape, dtype and device; not recorded by autograd, "
+            "so it also takes parameters.");
+    m.def(
+        "assign",
+        [](const std::vector<Tensor>& targets, const std::vector<Tensor>& sources) {
+            check(targets.size() == sources.size(), "assign: expected ", targets.size(), " sources, got ",
+                  sources.size());
+            for (std::size_t i = 0; i < targets.size(); i++) check_assignable(targets[i], sources[i]);
+            for (std::size_t i = 0; i < targets.size(); i++) copy_into(targets[i], sources[i]);
+        },
+        "targets"_a, "sources"_a, ReleaseGil(),
+        "Replaces the values of several tensors; everything is checked before anything is written.");
 }
 
 }  // namespace vkml::python

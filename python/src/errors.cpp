@@ -40,9 +40,11 @@ void bind_errors(nb::module_& m) {
         },
         nullptr);
     bind_error<ShapeError>(m, "ShapeError", PyExc_ValueError, "Rank, size, or any other illegal argument value.");
-    bind_error<DTypeError>(m, "DTypeError", PyExc_TypeError, "A dtype the operator does not take, or dtypes that must be equal.");
+    bind_error<DTypeError>(m, "DTypeError", PyExc_TypeError,
+                           "A dtype the operator does not take, or dtypes that must be equal.");
     bind_error<IndexError>(m, "IndexError_", PyExc_IndexError, "Axis or index out of range.");
-    bind_error<DeviceError>(m, "DeviceError", PyExc_RuntimeError, "Tensors on different devices, or a device missing or lost.");
+    bind_error<DeviceError>(m, "DeviceError", PyExc_RuntimeError,
+                            "Tensors on different devices, or a device missing or lost.");
     bind_error<NotImplementedError>(m, "NotImplementedError_", PyExc_NotImplementedError, "No kernel on this device.");
     bind_error<OutOfMemoryError>(m, "OutOfMemoryError", PyExc_MemoryError, "Names the bytes asked for and the limit.");
 }

@@ -19,14 +19,18 @@ Device or_default(const std::optional<Device>& device) { return device.value_or(
 
 nb::dict limits_of(const Limits& l) {
     nb::list shapes;
-    for (const auto& c : l.cooperative_matrices) shapes.append(nb::make_tuple(c.m, c.n, c.k, std::string(name(c.operand)), std::string(name(c.accumulator))));
+    for (const auto& c : l.cooperative_matrices)
+        shapes.append(nb::make_tuple(c.m, c.n, c.k, std::string(name(c.operand)), std::string(name(c.accumulator))));
     return dict_of(std::pair("max_workgroup_invocations", l.max_workgroup_invocations),
-                   std::pair("max_workgroup_size", nb::make_tuple(l.max_workgroup_size[0], l.max_workgroup_size[1], l.max_workgroup_size[2])),
-                   std::pair("max_grid", nb::make_tuple(l.max_grid[0], l.max_grid[1], l.max_grid[2])), std::pair("shared_memory", l.shared_memory),
-                   std::pair("subgroup_size", l.subgroup_size), std::pair("min_subgroup_size", l.min_subgroup_size),
+                   std::pair("max_workgroup_size",
+                             nb::make_tuple(l.max_workgroup_size[0], l.max_workgroup_size[1], l.max_workgroup_size[2])),
+                   std::pair("max_grid", nb::make_tuple(l.max_grid[0], l.max_grid[1], l.max_grid[2])),
+                   std::pair("shared_memory", l.shared_memory), std::pair("subgroup_size", l.subgroup_size),
+                   std::pair("min_subgroup_size", l.min_subgroup_size),
                    std::pair("max_subgroup_size", l.max_subgroup_size), std::pair("max_allocation", l.max_allocation),
-                   std::pair("total_memory", l.total_memory), std::pair("compute_units", l.compute_units), std::pair("f16_storage", l.f16_storage),
-                   std::pair("i8_storage", l.i8_storage), std::pair("f16", l.f16), std::pair("f64", l.f64), std::pair("i64", l.i64),
+                   std::pair("total_memory", l.total_memory), std::pair("compute_units", l.compute_units),
+                   std::pair("f16_storage", l.f16_storage), std::pair("i8_storage", l.i8_storage),
+                   std::pair("f16", l.f16), std::pair("f64", l.f64), std::pair("i64", l.i64),
                    std::pair("denormals_f32", l.denormals_f32), std::pair("cooperative_matrices", shapes));
 }
 
@@ -35,8 +39,9 @@ nb::dict device_info(std::optional<Device> device) {
     const Limits limits = stream(d).limits();
     nb::dict out;
     for (const DeviceRecord& r : devices())
-        if (r.device == d) out = dict_of(std::pair("device", to_string(d)), std::pair("name", r.name), std::pair("type", r.type), std::pair("driver", r.driver),
-                                         std::pair("memory", r.memory));
+        if (r.device == d)
+            out = dict_of(std::pair("device", to_string(d)), std::pair("name", r.name), std::pair("type", r.type),
+                          std::pair("driver", r.driver), std::pair("memory", r.memory));
     out.update(limits_of(limits));
     if (!d.is_cpu())
         for (const auto& [key, value] : vulkan::info(d.index)) out[nb::cast(key)] = value;
@@ -47,8 +52,9 @@ nb::dict memory_stats(std::optional<Device> device) {
     const MemoryStats s = stream(or_default(device)).memory_stats();
     return dict_of(std::pair("in_use_bytes", s.in_use_bytes), std::pair("peak_in_use_bytes", s.peak_in_use_bytes),
                    std::pair("reserved_bytes", s.reserved_bytes), std::pair("live_allocations", s.live_allocations),
-                   std::pair("total_allocations", s.total_allocations), std::pair("device_allocations", s.device_allocations),
-                   std::pair("block_count", s.block_count), std::pair("fragmentation", s.fragmentation()));
+                   std::pair("total_allocations", s.total_allocations),
+                   std::pair("device_allocations", s.device_allocations), std::pair("block_count", s.block_count),
+                   std::pair("fragmentation", s.fragmentation()));
 }
 
 void bind_devices(nb::module_& m) {
@@ -61,40 +67,61 @@ void bind_devices(nb::module_& m) {
         .def_ro("usable", &DeviceRecord::usable)
         .def_ro("why", &DeviceRecord::why, "Why it is not usable, or not chosen by default.")
         .def("__repr__", [](const DeviceRecord& r) {
-            return "DeviceRecord(device=\"" + to_string(r.device) + "\", name=\"" + r.name + "\", type=\"" + r.type + "\", usable=" +
-                   (r.usable ? "True" : "False") + ", why=\"" + r.why + "\")";
+            return "DeviceRecord(device=\"" + to_string(r.device) + "\", name=\"" + r.name + "\", type=\"" + r.type +
+                   "\", usable=" + (r.usable ? "True" : "False") + ", why=\"" + r.why + "\")";
         });
     m.def("devices", &devices, "Every device, best first; `why` says why one is unusable or not the default.");
     m.def("_has_vulkan", &has_vulkan);
-    m.def("device_info", &device_info, "device"_a = nb::none(), "What kernel choice depends on: limits, subgroup sizes, element types, cooperative matrices.");
+    m.def("device_info", &device_info, "device"_a = nb::none(),
+          "What kernel choice depends on: limits, subgroup sizes, element types, cooperative matrices.");
     m.def("memory_stats", &memory_stats, "device"_a = nb::none(), "Bytes and counts of a device's memory pool.");
-    m.def("empty_cache", [](std::optional<Device> d) { stream(or_default(d)).empty_cache(); }, "device"_a = nb::none(), ReleaseGil(),
-          "Gives unused memory back to the device.");
-    m.def("reset_peak_memory", [](std::optional<Device> d) { stream(or_default(d)).reset_peak_memory(); }, "device"_a = nb::none());
-    m.def("synchronize", [](std::optional<Device> d) { d ? stream(*d).synchronize() : synchronize(); }, "device"_a = nb::none(), ReleaseGil(),
-          "Waits for all submitted work of a device, or of every device, and raises what kernels reported.");
-    m.def("_submit", [](std::optional<Device> d) { stream(or_default(d)).submit(); }, "device"_a = nb::none(), ReleaseGil());
-    m.def("dispatch_count", [](std::optional<Device> d) { return stream(or_default(d)).dispatch_count(); }, "device"_a = nb::none(), "Dispatches recorded so far.");
-    m.def("set_eager", &set_eager, "eager"_a, "True waits after every operator, so that an error appears where it was made. For debugging.");
+    m.def(
+        "empty_cache", [](std::optional<Device> d) { stream(or_default(d)).empty_cache(); }, "device"_a = nb::none(),
+        ReleaseGil(), "Gives unused memory back to the device.");
+    m.def(
+        "reset_peak_memory", [](std::optional<Device> d) { stream(or_default(d)).reset_peak_memory(); },
+        "device"_a = nb::none());
+    m.def(
+        "synchronize", [](std::optional<Device> d) { d ? stream(*d).synchronize() : synchronize(); },
+        "device"_a = nb::none(), ReleaseGil(),
+        "Waits for all submitted work of a device, or of every device, and raises what kernels reported.");
+    m.def(
+        "_submit", [](std::optional<Device> d) { stream(or_default(d)).submit(); }, "device"_a = nb::none(),
+        ReleaseGil());
+    m.def(
+        "dispatch_count", [](std::optional<Device> d) { return stream(or_default(d)).dispatch_count(); },
+        "device"_a = nb::none(), "Dispatches recorded so far.");
+    m.def("set_eager", &set_eager, "eager"_a,
+          "True waits after every operator, so that an error appears where it was made. For debugging.");
     m.def("is_eager", &is_eager);
 }
 
 void bind_decisions(nb::module_& m) {
-    m.def("record_decisions", &record_decisions, "capacity"_a = 256, "Starts keeping the newest choices between kernels.");
+    m.def("record_decisions", &record_decisions, "capacity"_a = 256,
+          "Starts keeping the newest choices between kernels.");
     m.def("stop_recording_decisions", &stop_recording_decisions);
     m.def("decisions_published", &decisions_published, "Choices made while recording, those dropped included.");
-    m.def("decisions", [] {
-        nb::list out;
-        for (const Decision& d : decisions())
-            out.append(dict_of(std::pair("site", d.site), std::pair("op", d.op), std::pair("chose", d.chose), std::pair("instead_of", d.instead_of),
-                               std::pair("because", d.because), std::pair("seq", d.seq), std::pair("dispatch", d.dispatch)));
-        return out;
-    }, nb::sig("def decisions() -> list[dict[str, typing.Any]]"), "Which kernel variants ran and why, oldest first.");
-    m.def("configuration", [] {
-        nb::list out;
-        for (const Setting& s : configuration()) out.append(dict_of(std::pair("name", s.name), std::pair("value", s.value), std::pair("set", s.set)));
-        return out;
-    }, nb::sig("def configuration() -> list[dict[str, typing.Any]]"), "Every VKML_* environment switch with its value.");
+    m.def(
+        "decisions",
+        [] {
+            nb::list out;
+            for (const Decision& d : decisions())
+                out.append(dict_of(std::pair("site", d.site), std::pair("op", d.op), std::pair("chose", d.chose),
+                                   std::pair("instead_of", d.instead_of), std::pair("because", d.because),
+                                   std::pair("seq", d.seq), std::pair("dispatch", d.dispatch)));
+            return out;
+        },
+        nb::sig("def decisions() -> list[dict[str, typing.Any]]"), "Which kernel variants ran and why, oldest first.");
+    m.def(
+        "configuration",
+        [] {
+            nb::list out;
+            for (const Setting& s : configuration())
+                out.append(dict_of(std::pair("name", s.name), std::pair("value", s.value), std::pair("set", s.set)));
+            return out;
+        },
+        nb::sig("def configuration() -> list[dict[str, typing.Any]]"),
+        "Every VKML_* environment switch with its value.");
     m.def("_set_log_level", [](int level) { set_log_level(static_cast<LogLevel>(level)); });
     m.def("_log_level", [] { return static_cast<int>(log_level()); });
 }
@@ -103,17 +130,27 @@ void bind_capture(nb::module_& m) {
     nb::class_<Capture>(m, "Capture", "A recorded run of device work; replay() submits it again on the same tensors.")
         .def("replay", &Capture::replay, ReleaseGil(), "Runs the recorded commands again, at the cost of one submit.")
         .def("__len__", &Capture::size);
-    m.def("capture", [](nb::callable fn, std::optional<Device> device) {
-        return Capture(stream(or_default(device)), [&] { fn(); });
-    }, "fn"_a, "device"_a = nb::none(), "Runs fn once and records its device work. Reading a tensor inside fn is an Error.");
-    m.def("_profile", [](bool on, std::optional<Device> d) { stream(or_default(d)).backend().profile(on); }, "on"_a, "device"_a = nb::none());
-    m.def("_spans", [](std::optional<Device> d) {
-        nb::list out;
-        Stream& on = stream(or_default(d));
-        on.synchronize();
-        for (const GpuSpan& s : on.backend().spans()) out.append(nb::make_tuple(std::string(s.label), s.begin_ns, s.end_ns, s.submission));
-        return out;
-    }, "device"_a = nb::none());
+    m.def(
+        "capture",
+        [](nb::callable fn, std::optional<Device> device) {
+            return Capture(stream(or_default(device)), [&] { fn(); });
+        },
+        "fn"_a, "device"_a = nb::none(),
+        "Runs fn once and records its device work. Reading a tensor inside fn is an Error.");
+    m.def(
+        "_profile", [](bool on, std::optional<Device> d) { stream(or_default(d)).backend().profile(on); }, "on"_a,
+        "device"_a = nb::none());
+    m.def(
+        "_spans",
+        [](std::optional<Device> d) {
+            nb::list out;
+            Stream& on = stream(or_default(d));
+            on.synchronize();
+            for (const GpuSpan& s : on.backend().spans())
+                out.append(nb::make_tuple(std::string(s.label), s.begin_ns, s.end_ns, s.submission));
+            return out;
+        },
+        "device"_a = nb::none());
 }
 
 }  // namespace

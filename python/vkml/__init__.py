@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _core, autograd, data, nn, optim, profiler
-from ._core import *  # noqa: F403  every operator and type; an operator joins by being bound
+from ._core import *
 from ._core import __version__
 from ._creation import (
     as_tensor,
@@ -35,9 +35,9 @@ from .io import Checkpoint, load, load_module, save, save_module
 from .kda import KdaGradients, KdaOutput, naive_recurrent_kda
 
 _HERE = [
-    "KdaGradients KdaOutput naive_recurrent_kda",
-    "Checkpoint LogLevel Reduction __version__ as_tensor asarray autograd data eager_mode empty empty_like enable_grad finfo from_dlpack",
-    "from_numpy full full_like grad has_vulkan iinfo load load_module log_level nn no_grad ones ones_like optim profiler realize save",
+    "KdaGradients KdaOutput naive_recurrent_kda Checkpoint LogLevel Reduction __version__ as_tensor asarray",
+    "autograd data eager_mode empty empty_like enable_grad finfo from_dlpack from_numpy full full_like grad",
+    "has_vulkan iinfo load load_module log_level nn no_grad ones ones_like optim profiler realize save",
     "save_module set_grad_enabled set_log_level tensor zeros zeros_like",
 ]
 __all__ = sorted({*" ".join(_HERE).split(), *(name for name in vars(_core) if not name.startswith("_"))})

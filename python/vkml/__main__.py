@@ -1,4 +1,4 @@
-"""`python -m vkml`: which devices there are, what they can do, why one is unusable, and a self-test. `--json` for programs."""
+"""`python -m vkml`: the devices, what they can do, why one is unusable, and a self-test. `--json` for programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import vkml
 
 
 def self_test(device: str) -> str:
-    """"ok", or what went wrong: values up, through kernels, and down again."""
+    """ "ok", or what went wrong: values up, through kernels, and down again."""
     try:
         values = np.arange(12, dtype=np.float32).reshape(3, 4)
         x = vkml.tensor(values, device=device)
@@ -33,7 +33,9 @@ def self_test(device: str) -> str:
 def report() -> dict[str, Any]:
     entries = []
     for record in vkml.devices():
-        entry: dict[str, Any] = {name: getattr(record, name) for name in ("name", "type", "driver", "memory", "usable", "why")}
+        entry: dict[str, Any] = {
+            name: getattr(record, name) for name in ("name", "type", "driver", "memory", "usable", "why")
+        }
         entry["device"] = str(record.device)
         if record.usable:
             entry["self_test"] = self_test(entry["device"])
@@ -49,7 +51,9 @@ def show(found: dict[str, Any]) -> None:
     print(f"vkml {found['version']}")
     for entry in found["devices"]:
         state = f"self-test {entry['self_test']}" if entry["usable"] else "unusable"
-        print(f"\n{entry['device']}: {entry['name'] or '-'} ({entry['type']}), {entry['memory'] / 2**30:.1f} GiB, {state}")
+        print(
+            f"\n{entry['device']}: {entry['name'] or '-'} ({entry['type']}), {entry['memory'] / 2**30:.1f} GiB, {state}"
+        )
         if entry["driver"]:
             print(f"  driver: {entry['driver']}")
         if entry["why"]:

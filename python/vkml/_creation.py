@@ -25,7 +25,9 @@ def _from_array(array: np.ndarray, dtype: Any, device: Any, op: str) -> Tensor:
     """A copy of any NumPy array: strides, byte orders and ml_dtypes.bfloat16 included."""
     name = array.dtype.name
     if name == "bfloat16":
-        made = _core._from_buffer(np.ascontiguousarray(array).view(np.uint16), array.shape, _core.bfloat16, _device(device))
+        made = _core._from_buffer(
+            np.ascontiguousarray(array).view(np.uint16), array.shape, _core.bfloat16, _device(device)
+        )
         return made if dtype is None else _place(made, dtype, None)
     if name not in _NATIVE:
         raise _core.DTypeError(f"{op}: expected numbers of a dtype vkML has, got {array.dtype}")
@@ -76,7 +78,7 @@ def _is_torch(data: Any) -> bool:
 
 def _from_torch(data: Any, dtype: Any, device: Any, op: str) -> Tensor:
     data = data.detach().cpu().contiguous().resolve_conj().resolve_neg()
-    shared = _core._share(data)
+    shared: Any = _core._share(data)
     if shared is None:
         return _from_array(data.numpy(), dtype, device, op)
     if dtype is None and shared.dtype == _core.float64:
@@ -183,7 +185,7 @@ def from_dlpack(x: Any) -> Tensor:
     if int(where[0]) != 1:
         raise _core.DeviceError(f"from_dlpack: expected memory on the CPU, got DLPack device type {int(where[0])}")
     read_only = isinstance(x, np.ndarray) and not x.flags.writeable
-    shared = None if read_only else _core._share(x)
+    shared: Any = None if read_only else _core._share(x)
     if shared is not None:
         return shared
     array = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
@@ -228,7 +230,9 @@ def empty(*shape: int | Sequence[int], dtype: Any = None, device: Any = None, re
     return made.requires_grad_() if requires_grad else made
 
 
-def full(shape: int | Sequence[int], value: float, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def full(
+    shape: int | Sequence[int], value: float, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Copies of one number; without a dtype the number's own: int64, bool or the default float.
 
     Examples

@@ -64,7 +64,8 @@ class eager_mode:
     """
 
     def __init__(self, enabled: bool = True) -> None:
-        self._enabled, self._previous = enabled, []
+        self._enabled = enabled
+        self._previous: list[bool] = []
 
     def __enter__(self):
         self._previous.append(_core.is_eager())

@@ -15,6 +15,8 @@ __all__ = ["formatted", "text"]
 class Size(int):
     """An element count that can also be called: `t.size`, `t.size()` (the shape), `t.size(dim)`."""
 
+    _shape: tuple[int, ...]
+
     def __new__(cls, value: int, tensor: _core.Tensor):
         self = super().__new__(cls, value)
         self._shape = tensor.shape
@@ -111,7 +113,7 @@ def deep_copy(t: _core.Tensor, memo: dict) -> _core.Tensor:
     return made
 
 
-def rebuild(cls: type, data: np.ndarray, dtype: str, shape: tuple[int, ...], device: str, requires_grad: bool):
+def rebuild(cls: Any, data: np.ndarray, dtype: str, shape: tuple[int, ...], device: str, requires_grad: bool):
     values = _core._from_buffer(data, shape, dtype, device).requires_grad_(requires_grad)
     if cls is _core.Tensor:
         return values
@@ -136,7 +138,9 @@ def _is_device(x: Any) -> bool:
     return isinstance(x, _core.device) or (isinstance(x, str) and x.startswith(_DEVICE_WORDS))
 
 
-def to(t: _core.Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, non_blocking: bool = False):
+def to(
+    t: _core.Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, non_blocking: bool = False
+):
     for x in args:
         if isinstance(x, _core.Tensor):
             device, dtype = x.device, x.dtype

@@ -137,10 +137,10 @@ def grad(
 
 
 class Function:
-    """A function with a gradient of its own: subclass it, define static `forward(ctx, ...)` and `backward(ctx, *grads)`.
+    """A function with a gradient of its own: subclass it, with static `forward(ctx, ...)` and `backward(ctx, *grads)`.
 
-    `ctx.save_for_backward(*tensors)` keeps tensors, `ctx.saved_tensors` hands them out, `ctx.needs_input_grad` says which
-    gradients are wanted. `backward` returns one gradient or None per argument of forward.
+    `ctx.save_for_backward(*tensors)` keeps tensors, `ctx.saved_tensors` hands them out, `ctx.needs_input_grad` says
+    which gradients are wanted. `backward` returns one gradient or None per argument of forward.
 
     Examples
     --------
@@ -232,7 +232,12 @@ def _analytic(outputs: list[Tensor], x: Tensor) -> np.ndarray:
 
 
 def gradcheck(
-    f: Callable, inputs: Tensor | Sequence[Tensor], eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True
+    f: Callable,
+    inputs: Tensor | Sequence[Tensor],
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
 ) -> bool:
     """Compares the gradients of f with central differences; the inputs should be float64.
 
@@ -250,16 +255,23 @@ def gradcheck(
         if not x.requires_grad:
             continue
         found = _analytic(outputs, x)
-        expected = _numeric(lambda *a: [y for y in _as_list(f(*a)) if y.is_floating_point()], args, i, eps).reshape(found.shape)
+        expected = _numeric(lambda *a: [y for y in _as_list(f(*a)) if y.is_floating_point()], args, i, eps).reshape(
+            found.shape
+        )
         if not np.allclose(found, expected, rtol=rtol, atol=atol):
             if not raise_exception:
                 return False
             worst = np.abs(found - expected).max()
-            raise _core.Error(f"gradcheck: input {i}: expected the gradient {expected.tolist()}, got {found.tolist()} (off by {worst:g})")
+            raise _core.Error(
+                f"gradcheck: input {i}: expected the gradient {expected.tolist()}, got {found.tolist()} "
+                f"(off by {worst:g})"
+            )
     return True
 
 
-def gradgradcheck(f: Callable, inputs: Tensor | Sequence[Tensor], eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3) -> bool:
+def gradgradcheck(
+    f: Callable, inputs: Tensor | Sequence[Tensor], eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3
+) -> bool:
     """Compares second derivatives: gradcheck of the gradient of f, weighted with fixed numbers."""
     args = _as_list(inputs)
     generator = np.random.default_rng(0)
@@ -269,6 +281,10 @@ def gradgradcheck(f: Callable, inputs: Tensor | Sequence[Tensor], eps: float = 1
         with enable_grad():
             leaves = [x if x.requires_grad else x.requires_grad_() for x in xs]
             wanted = [x for x, a in zip(leaves, args, strict=True) if a.requires_grad]
-            return [g for g in grad(_as_list(f(*leaves)), wanted, weights, create_graph=True, allow_unused=True) if g is not None]
+            return [
+                g
+                for g in grad(_as_list(f(*leaves)), wanted, weights, create_graph=True, allow_unused=True)
+                if g is not None
+            ]
 
     return gradcheck(first, args, eps, atol, rtol)

@@ -41,7 +41,9 @@ class ArrayDataset(Dataset):
         self.arrays = tuple(np.asarray(a) for a in arrays)
         lengths = [len(a) if a.ndim else -1 for a in self.arrays]
         if len(set(lengths)) != 1 or lengths[0] < 0:
-            raise _core.ShapeError(f"ArrayDataset: expected arrays of one length, got shapes {[a.shape for a in self.arrays]}")
+            raise _core.ShapeError(
+                f"ArrayDataset: expected arrays of one length, got shapes {[a.shape for a in self.arrays]}"
+            )
 
     def __len__(self) -> int:
         return len(self.arrays[0])
@@ -125,9 +127,15 @@ class DataLoader:
     """
 
     def __init__(
-        self, dataset: Any, batch_size: int, shuffle: bool = False, drop_last: bool = False, seed: int = 0, device: Any = None,
+        self,
+        dataset: Any,
+        batch_size: int,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        device: Any = None,
         transform: Callable | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if operator.index(batch_size) < 1:
             raise _core.ShapeError(f"DataLoader: batch_size: expected a number >= 1, got {batch_size}")
         self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last

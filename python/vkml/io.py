@@ -1,4 +1,4 @@
-"""Files of tensors: `.safetensors` and `.npz`. Nothing is ever pickled, and a file is believed only after every number in it is checked."""
+"""Files of tensors: `.safetensors` and `.npz`. Nothing is pickled; every number in a file is checked first."""
 
 from __future__ import annotations
 
@@ -21,9 +21,17 @@ __all__ = ["Checkpoint", "load", "load_module", "save", "save_module"]
 
 # Names in safetensors headers, and the NumPy dtype that holds the bytes.
 _NAMES = {
-    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
-    "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
-}  # fmt: skip
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+}
 _DTYPES = {word: name for name, word in _NAMES.items()}
 _LARGEST_HEADER = 100_000_000  # bytes, the limit of the safetensors library
 _METADATA = "__metadata__"
@@ -82,7 +90,11 @@ def _write_safetensors(file: Any, tensors: Mapping[str, Any], metadata: dict[str
         if name == _METADATA:
             raise _core.ShapeError(f"save: expected a name other than {_METADATA}")
         array, dtype = _host(name, value)
-        header[name] = {"dtype": _NAMES[dtype], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        header[name] = {
+            "dtype": _NAMES[dtype],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
         offset += array.nbytes
         arrays.append(array)
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -94,7 +106,9 @@ def _write_safetensors(file: Any, tensors: Mapping[str, Any], metadata: dict[str
 
 def _write_npz(file: Any, tensors: Mapping[str, Any], metadata: dict[str, str], compress: bool) -> None:
     narrow = []
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with zipfile.ZipFile(
+        file, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED, allowZip64=True
+    ) as archive:
 
         def add(name: str, array: np.ndarray) -> None:
             with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=True) as member:
@@ -112,7 +126,12 @@ def _write_npz(file: Any, tensors: Mapping[str, Any], metadata: dict[str, str], 
         add(_METADATA, np.frombuffer(json.dumps(about).encode(), dtype=np.uint8))
 
 
-def save(path: str | os.PathLike, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, compress: bool = False) -> None:
+def save(
+    path: str | os.PathLike,
+    tensors: Mapping[str, Any],
+    metadata: Mapping[str, str] | None = None,
+    compress: bool = False,
+) -> None:
     """Writes named tensors to `.safetensors` (which other tools read) or `.npz`; a crash leaves an older file whole.
 
     Parameters
@@ -192,7 +211,9 @@ def _entry(path: Path, name: str, entry: Any, room: int) -> tuple[str, tuple[int
     dtype = _DTYPES[word]
     size = math.prod(shape) * _bits(dtype).itemsize
     if not begin <= end <= room or end - begin != size:
-        return _fail(path, f"{name!r}: expected {size} bytes inside the {room} of the file, got offsets {begin} to {end}")
+        return _fail(
+            path, f"{name!r}: expected {size} bytes inside the {room} of the file, got offsets {begin} to {end}"
+        )
     return dtype, tuple(shape), begin, end
 
 
@@ -212,7 +233,9 @@ def _read_safetensors(path: Path, device: Any) -> Checkpoint:
     end = 0
     for name, (_, _, first, last) in sorted(entries.items(), key=lambda item: item[1][2:]):
         if first != end:
-            return _fail(path, f"{name!r}: expected data from offset {end} on, got {first} (tensors overlap, or leave a hole)")
+            return _fail(
+                path, f"{name!r}: expected data from offset {end} on, got {first} (tensors overlap, or leave a hole)"
+            )
         end = last
     if end != room:
         return _fail(path, f"expected {end} bytes of data, got {room}")
@@ -250,7 +273,10 @@ def _npy(path: Path, name: str, member: Any, size: int) -> tuple[np.dtype, tuple
 def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, ratio: float) -> np.ndarray:
     name = info.filename
     if info.file_size > ratio * max(1, info.compress_size):
-        return _fail(path, f"{name!r}: expected an expansion of at most {ratio:g}, got {info.compress_size} bytes to {info.file_size}")
+        return _fail(
+            path,
+            f"{name!r}: expected an expansion of at most {ratio:g}, got {info.compress_size} bytes to {info.file_size}",
+        )
     if info.flag_bits & 1 or info.compress_size > path.stat().st_size:
         return _fail(path, f"{name!r}: expected a plain member inside the file, got an encrypted or oversized one")
     try:
@@ -258,7 +284,9 @@ def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, ra
             dtype, shape, fortran = _npy(path, name, member, info.file_size)
             raw = member.read(math.prod(shape) * dtype.itemsize)
             if member.read(1) or len(raw) != math.prod(shape) * dtype.itemsize:
-                return _fail(path, f"{name!r}: expected {math.prod(shape) * dtype.itemsize} bytes of data, got another number")
+                return _fail(
+                    path, f"{name!r}: expected {math.prod(shape) * dtype.itemsize} bytes of data, got another number"
+                )
     except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, RuntimeError, _zlib_error()) as error:
         if isinstance(error, _core.Error):
             raise

@@ -65,7 +65,9 @@ class profile:
             _core._profile(False, self._device)
         self.host.append(_HostSpan("profile", 0.0, 1e3 * (time.perf_counter() - self._origin)))
         first = min((begin for _, begin, _, _ in spans), default=0)
-        self.records += [Record(label, (end - begin) / 1e6, (begin - first) / 1e6, at) for label, begin, end, at in spans]
+        self.records += [
+            Record(label, (end - begin) / 1e6, (begin - first) / 1e6, at) for label, begin, end, at in spans
+        ]
 
     def span(self, label: str):
         """`with p.span("forward"):` names a stretch of host time in the trace."""
@@ -94,10 +96,20 @@ class profile:
         """Writes a trace that chrome://tracing and Perfetto open; host spans have a track of their own."""
 
         def event(name: str, start_ms: float, ms: float, track: int, **args: Any) -> dict:
-            return {"name": name, "ph": "X", "ts": 1e3 * start_ms, "dur": 1e3 * ms, "pid": 0, "tid": track, "args": args}
+            return {
+                "name": name,
+                "ph": "X",
+                "ts": 1e3 * start_ms,
+                "dur": 1e3 * ms,
+                "pid": 0,
+                "tid": track,
+                "args": args,
+            }
 
         tracks = [(0, "host"), (1, str(self._device))]
-        events: list[dict] = [{"name": "thread_name", "ph": "M", "pid": 0, "tid": i, "args": {"name": n}} for i, n in tracks]
+        events: list[dict] = [
+            {"name": "thread_name", "ph": "M", "pid": 0, "tid": i, "args": {"name": n}} for i, n in tracks
+        ]
         events += [event(s.label, s.start_ms, s.ms, 0) for s in self.host]
         events += [event(r.label, r.start_ms, r.gpu_ms, 1, submission=r.submission) for r in self.records]
         Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))

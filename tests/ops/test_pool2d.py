@@ -81,7 +81,7 @@ TestMaxPool2d = op_cases(
     padding=[0, 1],
     dilation=[1, (1, 2)],
     ceil_mode=[False, True],
-    torch=lambda torch, x, kernel, stride, padding, dilation, ceil_mode: torch.nn.functional.max_pool2d(
+    torch=lambda torch, x, kernel, stride=0, padding=0, dilation=1, ceil_mode=False: torch.nn.functional.max_pool2d(
         x, kernel, stride_or_kernel(kernel, stride), padding, dilation, ceil_mode
     ),
     errors=[
@@ -119,7 +119,7 @@ TestAvgPool2d = op_cases(
     padding=[0, 1],
     ceil_mode=[False, True],
     count_include_pad=[True, False],
-    torch=lambda torch, x, kernel, stride, padding, ceil_mode, count_include_pad: torch.nn.functional.avg_pool2d(
+    torch=lambda torch, x, kernel, stride=0, padding=0, ceil_mode=False, count_include_pad=True: torch.nn.functional.avg_pool2d(
         x, kernel, stride_or_kernel(kernel, stride), padding, ceil_mode, count_include_pad
     ),
     errors=[

@@ -21,13 +21,20 @@ __all__ = ["MultiheadAttention", "PositionalEncoding", "TransformerEncoderLayer"
 class MultiheadAttention(Module):
     """Attention of several heads; returns the output only. Parameter names equal PyTorch's.
 
-    A bool mask blocks where it is True; a float mask adds. A row with everything blocked gives 0 before the output projection.
+    A bool mask blocks where it is True; a float mask adds. A row with everything blocked gives 0
+    before the output projection.
     """
 
     def __init__(
-        self, embed_dim: int, num_heads: int, bias: bool = True, batch_first: bool = True, dropout: float = 0.0, device: Any = None,
+        self,
+        embed_dim: int,
+        num_heads: int,
+        bias: bool = True,
+        batch_first: bool = True,
+        dropout: float = 0.0,
+        device: Any = None,
         dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         if num_heads < 1 or embed_dim % num_heads:
             raise _core.ShapeError(f"MultiheadAttention: num_heads: expected a divisor of {embed_dim}, got {num_heads}")
@@ -55,7 +62,12 @@ class MultiheadAttention(Module):
         return mask
 
     def forward(
-        self, q: Tensor, k: Tensor | None = None, v: Tensor | None = None, attn_mask: Tensor | None = None, is_causal: bool = False
+        self,
+        q: Tensor,
+        k: Tensor | None = None,
+        v: Tensor | None = None,
+        attn_mask: Tensor | None = None,
+        is_causal: bool = False,
     ) -> Tensor:
         if attn_mask is not None and is_causal:
             raise _core.ShapeError("MultiheadAttention: expected attn_mask or is_causal, got both")
@@ -63,13 +75,16 @@ class MultiheadAttention(Module):
         v = k if v is None else v
         for name, x in (("q", q), ("k", k), ("v", v)):
             if x.ndim not in (2, 3) or x.shape[-1] != self.embed_dim:
-                raise _core.ShapeError(f"MultiheadAttention: {name}: expected shape (batch, sequence, {self.embed_dim}), got {x.shape}")
+                raise _core.ShapeError(
+                    f"MultiheadAttention: {name}: expected shape (batch, sequence, {self.embed_dim}), got {x.shape}"
+                )
         if not self.batch_first and q.ndim == 3:
             q, k, v = (x.transpose(0, 1) for x in (q, k, v))
         heads = [self._heads(x, part) for part, x in enumerate((q, k, v))]
         mask = None if attn_mask is None else self._mask(attn_mask, q.shape[0])
         p = self.dropout if self.training else 0.0
-        y = F.scaled_dot_product_attention(*heads, attn_mask=mask, dropout_p=p, is_causal=is_causal)
+        qh, kh, vh = heads
+        y = F.scaled_dot_product_attention(qh, kh, vh, attn_mask=mask, dropout_p=p, is_causal=is_causal)
         y = self.out_proj(y.transpose(-3, -2).reshape(q.shape))
         return y if self.batch_first or q.ndim == 2 else y.transpose(0, 1)
 
@@ -81,10 +96,19 @@ class TransformerEncoderLayer(Module):
     """Self-attention and a two-layer network, each with a residual and a LayerNorm. Parameter names equal PyTorch's."""
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: str = "relu",
-        layer_norm_eps: float = 1e-5, batch_first: bool = True, norm_first: bool = False, seed: int | None = None, device: Any = None,
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = True,
+        norm_first: bool = False,
+        seed: int | None = None,
+        device: Any = None,
         dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         if activation not in ("relu", "gelu"):
             raise _core.ShapeError(f"TransformerEncoderLayer: activation: expected relu or gelu, got {activation!r}")
@@ -117,7 +141,13 @@ class PositionalEncoding(Module):
     """Adds sin (even columns) and cos (odd columns) of position / base^(2i / d_model)."""
 
     def __init__(
-        self, d_model: int, max_len: int = 5000, base: float = 10000.0, batch_first: bool = True, device: Any = None, dtype: Any = None
+        self,
+        d_model: int,
+        max_len: int = 5000,
+        base: float = 10000.0,
+        batch_first: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if d_model < 2 or d_model % 2:

@@ -19,12 +19,16 @@ def pair(x: Any) -> tuple[int, int]:
 
 
 class _Conv(Module):
-    def __init__(self, channels: tuple[int, int], kernel: tuple[int, ...], groups: int, bias: bool, transposed: bool, kind: dict) -> None:
+    def __init__(
+        self, channels: tuple[int, int], kernel: tuple[int, ...], groups: int, bias: bool, transposed: bool, kind: dict
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         self.in_channels, self.out_channels = channels
         if groups < 1 or channels[0] % groups or channels[1] % groups:
-            raise _core.ShapeError(f"{name}: groups: expected a divisor of {channels[0]} and {channels[1]}, got {groups}")
+            raise _core.ShapeError(
+                f"{name}: groups: expected a divisor of {channels[0]} and {channels[1]}, got {groups}"
+            )
         self.kernel_size, self.groups = kernel, groups
         first, second = channels if transposed else channels[::-1]
         self.weight = parameter(first, second // groups, *kernel, **kind)
@@ -35,21 +39,44 @@ class _Conv(Module):
         affine(fan_in, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        window = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return f"{self.in_channels}, {self.out_channels}, {window}"
 
 
 class Conv2d(_Conv):
     """(N, C, H, W) -> (N, out_channels, H', W')."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Any = 0, dilation: Pair = 1,
-        groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Pair,
+        stride: Pair = 1,
+        padding: Any = 0,
+        dilation: Pair = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         if padding_mode != "zeros":
             raise _core.ShapeError(f"Conv2d: padding_mode: expected zeros, got {padding_mode!r}")
-        super().__init__((in_channels, out_channels), pair(kernel_size), groups, bias, False, {"device": device, "dtype": dtype})
+        super().__init__(
+            (in_channels, out_channels), pair(kernel_size), groups, bias, False, {"device": device, "dtype": dtype}
+        )
         self.stride, self.dilation = pair(stride), pair(dilation)
-        self.padding = padding if isinstance(padding, str) else pair(padding)
+        self.padding = self._margin(padding) if isinstance(padding, str) else pair(padding)
+
+    def _margin(self, word: str) -> tuple[int, int]:
+        if word == "valid":
+            return 0, 0
+        full = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+        if word != "same" or self.stride != (1, 1) or full[0] % 2 or full[1] % 2:
+            raise _core.ShapeError(
+                f"Conv2d: padding: expected valid, or same for an odd kernel of stride 1, got {word!r}"
+            )
+        return full[0] // 2, full[1] // 2
 
     def forward(self, x: Tensor) -> Tensor:
         return _core.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
@@ -59,13 +86,25 @@ class Conv1d(_Conv):
     """(N, C, L) -> (N, out_channels, L')."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1,
-        groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        padding: int = 0,
+        dilation: int = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         if padding_mode != "zeros":
             raise _core.ShapeError(f"Conv1d: padding_mode: expected zeros, got {padding_mode!r}")
         one = [x if isinstance(x, int) else x[0] for x in (kernel_size, stride, padding, dilation)]
-        super().__init__((in_channels, out_channels), (one[0],), groups, bias, False, {"device": device, "dtype": dtype})
+        super().__init__(
+            (in_channels, out_channels), (one[0],), groups, bias, False, {"device": device, "dtype": dtype}
+        )
         self.stride, self.padding, self.dilation = one[1:]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -77,19 +116,41 @@ class ConvTranspose2d(_Conv):
     """The gradient of Conv2d as a layer: (N, C, H, W) -> (N, out_channels, H', W'), larger for stride > 1."""
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
-        groups: int = 1, bias: bool = True, dilation: Pair = 1, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__((in_channels, out_channels), pair(kernel_size), groups, bias, True, {"device": device, "dtype": dtype})
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Pair,
+        stride: Pair = 1,
+        padding: Pair = 0,
+        output_padding: Pair = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Pair = 1,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            (in_channels, out_channels), pair(kernel_size), groups, bias, True, {"device": device, "dtype": dtype}
+        )
         self.stride, self.padding, self.dilation = pair(stride), pair(padding), pair(dilation)
         self.output_padding = pair(output_padding)
         for axis in (0, 1):
             if self.output_padding[axis] >= max(self.stride[axis], self.dilation[axis]):
-                raise _core.ShapeError(f"ConvTranspose2d: output_padding: expected less than the stride, got {self.output_padding}")
+                raise _core.ShapeError(
+                    f"ConvTranspose2d: output_padding: expected less than the stride, got {self.output_padding}"
+                )
 
     def forward(self, x: Tensor) -> Tensor:
         n, channels, height, width = x.shape
-        rest = zip((height, width), self.kernel_size, self.stride, self.padding, self.dilation, self.output_padding, strict=True)
+        rest = zip(
+            (height, width),
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.output_padding,
+            strict=True,
+        )
         image = tuple((size - 1) * s - 2 * p + d * (k - 1) + o + 1 for size, k, s, p, d, o in rest)
         rows = x.reshape(n, self.groups, channels // self.groups, height * width)
         weight = self.weight.reshape(self.groups, channels // self.groups, -1)
@@ -101,7 +162,14 @@ class ConvTranspose2d(_Conv):
 class MaxPool2d(Module):
     """The largest element of every window of (N, C, H, W)."""
 
-    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1, ceil_mode: bool = False) -> None:
+    def __init__(
+        self,
+        kernel_size: Pair,
+        stride: Pair | None = None,
+        padding: Pair = 0,
+        dilation: Pair = 1,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.kernel_size, self.stride = pair(kernel_size), pair(kernel_size if stride is None else stride)
         self.padding, self.dilation, self.ceil_mode = pair(padding), pair(dilation), ceil_mode
@@ -117,7 +185,12 @@ class AvgPool2d(Module):
     """The mean of every window of (N, C, H, W)."""
 
     def __init__(
-        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False, count_include_pad: bool = True
+        self,
+        kernel_size: Pair,
+        stride: Pair | None = None,
+        padding: Pair = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
     ) -> None:
         super().__init__()
         self.kernel_size, self.stride = pair(kernel_size), pair(kernel_size if stride is None else stride)

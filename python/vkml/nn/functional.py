@@ -11,10 +11,29 @@ from .._core import Tensor
 from .._runtime import finfo
 
 __all__ = [
-    "avg_pool2d", "batch_norm", "binary_cross_entropy_with_logits", "conv2d", "cross_entropy", "dropout", "embedding", "gelu", "huber_loss",
-    "kl_div", "layer_norm", "linear", "log_softmax", "max_pool2d", "mse_loss", "relu", "rms_norm", "scaled_dot_product_attention",
-    "sigmoid", "silu", "softmax", "tanh",
-]  # fmt: skip
+    "avg_pool2d",
+    "batch_norm",
+    "binary_cross_entropy_with_logits",
+    "conv2d",
+    "cross_entropy",
+    "dropout",
+    "embedding",
+    "gelu",
+    "huber_loss",
+    "kl_div",
+    "layer_norm",
+    "linear",
+    "log_softmax",
+    "max_pool2d",
+    "mse_loss",
+    "relu",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "tanh",
+]
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -75,14 +94,20 @@ def _trailing(op: str, input: Tensor, normalized_shape: int | Sequence[int]) -> 
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    normalized_shape: int | Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) over the trailing axes of those sizes, then weight and bias."""
     return _core.layer_norm(input, _trailing("layer_norm", input, normalized_shape), eps, weight=weight, bias=bias)
 
 
-def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) over the trailing axes, then weight; eps None means the dtype's epsilon, as in PyTorch."""
+def rms_norm(
+    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """x / sqrt(mean(x^2) + eps) over the trailing axes, then weight; without eps the dtype's epsilon counts."""
     axes = _trailing("rms_norm", input, normalized_shape)
     return _core.rms_norm(input, axes, finfo(input.dtype).eps if eps is None else eps, weight=weight)
 
@@ -113,13 +138,21 @@ def batch_norm(
 
 
 def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of (N, C, H, W) with (C_out, C / groups, kh, kw)."""
     return _core.conv2d(input, weight, bias, stride, padding, dilation, groups)
 
 
-def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Tensor:
+def max_pool2d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Tensor:
     """The largest element of every window."""
     return _core.max_pool2d(input, kernel_size, kernel_size if stride is None else stride, padding, dilation, ceil_mode)
 
@@ -156,17 +189,28 @@ def cross_entropy(
 ) -> Tensor:
     """Logits (N, C, ...) against classes, or against probabilities of the same shape."""
     if isinstance(weight, str):  # older calls: the third argument is a reduction
-        weight, reduction = None, weight
+        return cross_entropy(input, target, None, ignore_index, weight, label_smoothing)
     return _core.cross_entropy(
-        input, target, weight=weight, ignore_index=ignore_index, reduction=str(reduction), label_smoothing=label_smoothing
+        input,
+        target,
+        weight=weight,
+        ignore_index=ignore_index,
+        reduction=str(reduction),
+        label_smoothing=label_smoothing,
     )
 
 
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Binary cross entropy of logits, in its stable form."""
-    return _core.binary_cross_entropy_with_logits(input, target, weight=weight, reduction=str(reduction), pos_weight=pos_weight)
+    return _core.binary_cross_entropy_with_logits(
+        input, target, weight=weight, reduction=str(reduction), pos_weight=pos_weight
+    )
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
@@ -199,7 +243,8 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value on (..., L, E), (..., S, E) and (..., S, Ev).
 
-    A bool mask is True where attention is allowed, as in PyTorch; a float mask adds. A row with nothing allowed gives 0.
+    A bool mask is True where attention is allowed, as in PyTorch; a float mask adds. A row with nothing allowed
+    gives 0.
     """
     if attn_mask is not None and is_causal:
         raise _core.ShapeError("scaled_dot_product_attention: expected attn_mask or is_causal, got both")

@@ -35,7 +35,9 @@ class Linear(Module):
     (5, 2)
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = parameter(out_features, in_features, device=device, dtype=dtype)
@@ -54,10 +56,15 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """Rows of a table: an integer index of any shape -> (..., embedding_dim). The padding row is 0 and gets no gradient."""
+    """Rows of a table: integers of any shape -> (..., embedding_dim). The padding row is 0 and gets no gradient."""
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, device: Any = None, dtype: Any = None
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim

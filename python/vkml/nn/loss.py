@@ -11,13 +11,15 @@ __all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "M
 
 
 class _Loss(Module):
-    _words = ("mean", "sum", "none")
+    _words: tuple[str, ...] = ("mean", "sum", "none")
 
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
         self.reduction = str(reduction)
         if self.reduction not in self._words:
-            raise _core.ShapeError(f"{type(self).__name__}: reduction: expected one of {', '.join(self._words)}, got {reduction!r}")
+            raise _core.ShapeError(
+                f"{type(self).__name__}: reduction: expected one of {', '.join(self._words)}, got {reduction!r}"
+            )
 
     def extra_repr(self) -> str:
         return f"reduction={self.reduction!r}"
@@ -34,7 +36,11 @@ class CrossEntropyLoss(_Loss):
     """Logits (N, C, ...) against classes, or against probabilities of the same shape."""
 
     def __init__(
-        self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)

@@ -80,7 +80,9 @@ class Module:
     def __setattr__(self, name: str, value: Any) -> None:
         if "_parameters" not in self.__dict__:
             if isinstance(value, (Tensor, Module)):
-                raise _core.Error(f"{type(self).__name__}: expected super().__init__() before the first attribute {name!r}")
+                raise _core.Error(
+                    f"{type(self).__name__}: expected super().__init__() before the first attribute {name!r}"
+                )
             object.__setattr__(self, name, value)
             return
         if isinstance(value, Module):
@@ -128,7 +130,7 @@ class Module:
         (self._transient.discard if persistent else self._transient.add)(name)
 
     def _check_name(self, name: str) -> None:
-        if not name or "." in name or hasattr(self, name) and name not in {**self._parameters, **self._buffers}:
+        if not name or "." in name or (hasattr(self, name) and name not in {**self._parameters, **self._buffers}):
             raise _core.ShapeError(f"{type(self).__name__}: expected a new name without a dot, got {name!r}")
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -159,7 +161,7 @@ class Module:
         """This module and all below it."""
         return (m for _, m in self.named_modules())
 
-    def _named(self, table: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Tensor]]:
+    def _named(self, table: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
         seen = set()
         for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
             for name, t in getattr(module, table).items():
@@ -226,7 +228,9 @@ class Module:
             elif x is not None:
                 dtype = x
         if dtype is not None and not _core.dtype(dtype).is_floating_point:
-            raise _core.DTypeError(f"{type(self).__name__}.to: expected a floating-point dtype, got {_core.dtype(dtype)}")
+            raise _core.DTypeError(
+                f"{type(self).__name__}.to: expected a floating-point dtype, got {_core.dtype(dtype)}"
+            )
         narrow = dtype is not None and _core.dtype(dtype).itemsize < 4
 
         def convert(t: Tensor) -> Tensor:
@@ -240,7 +244,9 @@ class Module:
     # Parameters of a module that stay float32 when the others become 16-bit.
     _keep_float32: tuple[str, ...] = ()
 
-    def _replace(self, convert: Callable[[Tensor], Tensor], convert_kept: Callable[[Tensor], Tensor] | None = None) -> Module:
+    def _replace(
+        self, convert: Callable[[Tensor], Tensor], convert_kept: Callable[[Tensor], Tensor] | None = None
+    ) -> Module:
         changed: dict[int, Tensor] = {}  # a shared parameter stays shared
         for module in self.modules():
             for table in (module._parameters, module._buffers):
@@ -319,13 +325,17 @@ class Module:
         missing = [name for name in own if name not in state_dict]
         unexpected = [name for name in state_dict if name not in own]
         if strict and (missing or unexpected):
-            raise _core.ShapeError(f"load_state_dict: expected the module's names, got missing {missing} and unexpected {unexpected}")
+            raise _core.ShapeError(
+                f"load_state_dict: expected the module's names, got missing {missing} and unexpected {unexpected}"
+            )
         values = {}
         for name in own:
             if name in state_dict:
                 value = as_tensor(state_dict[name]).detach()
                 if value.shape != own[name].shape:
-                    raise _core.ShapeError(f"load_state_dict: {name}: expected shape {own[name].shape}, got {value.shape}")
+                    raise _core.ShapeError(
+                        f"load_state_dict: {name}: expected shape {own[name].shape}, got {value.shape}"
+                    )
                 values[name] = value
         with no_grad():
             for name, value in values.items():

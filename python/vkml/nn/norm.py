@@ -29,7 +29,9 @@ def _pair(shape: Any, affine: bool, bias: bool, device: Any, dtype: Any) -> tupl
 
 
 class _RowNorm(Module):
-    def __init__(self, shape: int | Sequence[int], eps: float | None, affine: bool, bias: bool, device: Any, dtype: Any) -> None:
+    def __init__(
+        self, shape: int | Sequence[int], eps: float | None, affine: bool, bias: bool | None, device: Any, dtype: Any
+    ) -> None:
         super().__init__()
         self.normalized_shape, self.eps, self.elementwise_affine = _sizes(type(self).__name__, shape), eps, affine
         weight, shift = _pair(self.normalized_shape, affine, bias, device, dtype)
@@ -40,7 +42,9 @@ class _RowNorm(Module):
     def _check(self, x: Tensor) -> int:
         n = len(self.normalized_shape)
         if x.shape[x.ndim - n :] != self.normalized_shape or x.ndim < n:
-            raise _core.ShapeError(f"{type(self).__name__}: expected an input that ends in {self.normalized_shape}, got {x.shape}")
+            raise _core.ShapeError(
+                f"{type(self).__name__}: expected an input that ends in {self.normalized_shape}, got {x.shape}"
+            )
         return n
 
     def extra_repr(self) -> str:
@@ -62,11 +66,11 @@ class LayerNorm(_RowNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, bias, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _core.layer_norm(x, self._check(x), self.eps, weight=self.weight, bias=self.bias)
+        return _core.layer_norm(x, self._check(x), self.eps or 0.0, weight=self.weight, bias=self.bias)
 
 
 class RMSNorm(_RowNorm):
-    """x / sqrt(mean(x^2) + eps) over the trailing axes, then weight. Without eps the dtype's epsilon counts, as in PyTorch."""
+    """x / sqrt(mean(x^2) + eps) over the trailing axes, then weight. Without eps the dtype's epsilon counts."""
 
     def __init__(
         self,
@@ -87,7 +91,13 @@ class GroupNorm(Module):
     """Normalises groups of channels of (N, C, ...), then scales and shifts each channel."""
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:

@@ -14,14 +14,17 @@ from ..autograd import no_grad
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
 
 
-def _with_gradient(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    return [p for p in ([parameters] if isinstance(parameters, Tensor) else parameters) if p.grad is not None]
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    found = [p.grad for p in ([parameters] if isinstance(parameters, Tensor) else parameters)]
+    return [g for g in found if g is not None]
 
 
-def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
+def clip_grad_norm_(
+    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
     """Scales all gradients together so that their norm is at most max_norm; returns the norm they had.
 
-    A non-finite norm is returned as it is, or raises Error before any write if asked. Nothing waits for the device otherwise.
+    A non-finite norm is returned as it is, or raises Error before any write if asked.
 
     Examples
     --------
@@ -32,16 +35,16 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
     """
     if norm_type <= 0 or math.isnan(norm_type):
         raise _core.ShapeError(f"clip_grad_norm_: norm_type: expected a number above 0, got {norm_type}")
-    chosen = _with_gradient(parameters)
+    chosen = _gradients(parameters)
     if not chosen:
         return zeros(())
     with no_grad():
-        norm = _total_norm([p.grad for p in chosen], float(norm_type))
+        norm = _total_norm(chosen, float(norm_type))
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise _core.Error(f"clip_grad_norm_: expected a finite norm, got {norm.item()}")
         scale = _core.minimum(max_norm / (norm + 1e-6), 1.0)
-        for p in chosen:
-            p.grad.assign_((p.grad * scale.to(device=p.grad.device)).to(dtype=p.grad.dtype))
+        for g in chosen:
+            g.assign_((g * scale.to(device=g.device)).to(dtype=g.dtype))
     return norm
 
 
@@ -53,11 +56,13 @@ def _total_norm(gradients: list[Tensor], norm_type: float) -> Tensor:
         return _core.stack(parts).amax() if parts else zeros((), device=home)
     if norm_type == 2.0:
         return _core.sqrt(_core.stack([(g * g).sum().to(device=home) for g in wide]).sum())
-    return _core.pow(_core.stack([_core.pow(g.abs(), norm_type).sum().to(device=home) for g in wide]).sum(), 1 / norm_type)
+    return _core.pow(
+        _core.stack([_core.pow(g.abs(), norm_type).sum().to(device=home) for g in wide]).sum(), 1 / norm_type
+    )
 
 
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     """Clamps every element of every gradient to [-clip_value, clip_value]."""
     with no_grad():
-        for p in _with_gradient(parameters):
-            p.grad.assign_(_core.clamp(p.grad, -clip_value, clip_value))
+        for g in _gradients(parameters):
+            g.assign_(_core.clamp(g, -clip_value, clip_value))

@@ -6,4 +6,15 @@ from .optimizers import SGD, Adam, AdamW, Lion, Optimizer, RMSprop
 
 RMSProp = RMSprop
 
-__all__ = ["SGD", "Adam", "AdamW", "Lion", "Optimizer", "RMSProp", "RMSprop", "clip_grad_norm_", "clip_grad_value_", "lr_scheduler"]
+__all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Lion",
+    "Optimizer",
+    "RMSProp",
+    "RMSprop",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "lr_scheduler",
+]

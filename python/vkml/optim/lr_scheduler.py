@@ -92,11 +92,11 @@ class LambdaLR(LRScheduler):
     """The rate times a function of the time; one function, or one per group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]]) -> None:
-        many = isinstance(lr_lambda, (list, tuple))
-        self.lr_lambdas = list(lr_lambda) if many else [lr_lambda] * len(optimizer.param_groups)  # type: ignore[arg-type]
-        if len(self.lr_lambdas) != len(optimizer.param_groups):
-            raise _core.ShapeError(f"LambdaLR: expected {len(optimizer.param_groups)} functions, got {len(self.lr_lambdas)}")
+        count = len(optimizer.param_groups)
+        self.lr_lambdas: list[Callable[[int], float]] = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
+        if len(self.lr_lambdas) != count:
+            raise _core.ShapeError(f"LambdaLR: expected {count} functions, got {len(self.lr_lambdas)}")
         super().__init__(optimizer)
 
     def _rate(self, base: float, t: int, group: int) -> float:
-        return base * self.lr_lambdas[group](t)
+        return base * float(self.lr_lambdas[group](t))

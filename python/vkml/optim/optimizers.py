@@ -160,14 +160,20 @@ class Optimizer:
                 for i, p in enumerate(engine.parameters):
                     named = dict(zip(self._names, engine.core.states(i), strict=False))
                     state[place[id(p)]] = {**named, "numbers": engine.core.numbers}
-        return {"state": {n: {k: t.detach().clone() for k, t in s.items()} for n, s in sorted(state.items())}, "param_groups": groups}
+        return {
+            "state": {n: {k: t.detach().clone() for k, t in s.items()} for n, s in sorted(state.items())},
+            "param_groups": groups,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over what state_dict() of the same kind of optimizer returned."""
         groups, state = state_dict["param_groups"], state_dict["state"]
         sizes = [len(g["params"]) for g in self.param_groups]
         if [len(g["params"]) for g in groups] != sizes:
-            _fail(self, f"load_state_dict: expected groups of {sizes} parameters, got {[len(g['params']) for g in groups]}")
+            _fail(
+                self,
+                f"load_state_dict: expected groups of {sizes} parameters, got {[len(g['params']) for g in groups]}",
+            )
         self._engines = {}
         for index, (own, given) in enumerate(zip(self.param_groups, groups, strict=True)):
             own.update({k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k != "params"})
@@ -205,10 +211,21 @@ class SGD(Optimizer):
     _rule, _names = "sgd", ("momentum_buffer",)
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 1e-2, momentum: float = 0, weight_decay: float = 0, nesterov: bool = False,
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        momentum: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
         dampening: float = 0,
-    ) -> None:  # fmt: skip
-        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "nesterov": nesterov, "dampening": dampening}
+    ) -> None:
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "dampening": dampening,
+        }
         super().__init__(params, options)
 
     def _check(self, group: dict[str, Any]) -> None:
@@ -217,7 +234,12 @@ class SGD(Optimizer):
             _fail(self, "nesterov: expected a momentum above 0 and no dampening")
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
-        return {"lr": group["lr"], "weight_decay": group["weight_decay"], "beta1": group["momentum"], "dampening": group["dampening"]}
+        return {
+            "lr": group["lr"],
+            "weight_decay": group["weight_decay"],
+            "beta1": group["momentum"],
+            "dampening": group["dampening"],
+        }
 
     def _flags(self, group: dict[str, Any]) -> dict[str, bool]:
         return {"nesterov": group["nesterov"]}
@@ -229,10 +251,23 @@ class RMSprop(Optimizer):
     _rule, _names = "rmsprop", ("square_avg", "grad_avg", "momentum_buffer")
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
-        momentum: float = 0, centered: bool = False,
-    ) -> None:  # fmt: skip
-        options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered}
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr,
+            "alpha": alpha,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "centered": centered,
+        }
         super().__init__(params, options)
 
     def _check(self, group: dict[str, Any]) -> None:
@@ -251,7 +286,13 @@ class RMSprop(Optimizer):
 class _Betas(Optimizer):
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         beta1, beta2 = group["betas"]
-        return {"lr": group["lr"], "weight_decay": group["weight_decay"], "beta1": beta1, "beta2": beta2, "eps": group.get("eps", 0.0)}
+        return {
+            "lr": group["lr"],
+            "weight_decay": group["weight_decay"],
+            "beta1": beta1,
+            "beta2": beta2,
+            "eps": group.get("eps", 0.0),
+        }
 
 
 class Adam(_Betas):
@@ -260,7 +301,12 @@ class Adam(_Betas):
     _rule, _names = "adam", ("exp_avg", "exp_avg_sq")
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay})
 
@@ -271,9 +317,13 @@ class AdamW(Adam):
     _rule = "adamw"
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
         weight_decay: float = 1e-2,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay)
 
 

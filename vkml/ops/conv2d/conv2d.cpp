@@ -136,7 +136,8 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
     check(weight.ndim() == 4, "conv2d: weight: expected rank 4, got ", weight.shape());
     check(stride == Int2(1), "conv2d: stride: expected 1 where padding is same, got ", to_string(stride));
     const Int2 zeros{dilation.h * (weight.size(2) - 1), dilation.w * (weight.size(3) - 1)};
-    Tensor out = conv2d(input, weight, bias, stride, Int2(zeros.h - zeros.h / 2, zeros.w - zeros.w / 2), dilation, groups);
+    Tensor out =
+        conv2d(input, weight, bias, stride, Int2(zeros.h - zeros.h / 2, zeros.w - zeros.w / 2), dilation, groups);
     // Both sides got the zeros of the end; where that is one too many, the first position is left out.
     for (const auto& [axis, odd] : {std::pair{-2, zeros.h % 2}, std::pair{-1, zeros.w % 2}})
         if (odd) out = narrow(out, axis, 1, out.size(axis) - 1);

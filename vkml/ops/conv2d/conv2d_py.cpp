@@ -21,5 +21,6 @@ VKML_PYTHON(conv2d) {
             return conv2d(input, weight, bias.value_or(Tensor{}), stride, padding, dilation, groups);
         },
         "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a, "dilation"_a = Int2(1),
-        "groups"_a = 1, ReleaseGil(), "padding ``\"valid\"``: none; ``\"same\"``: as much as keeps the size, for stride 1.");
+        "groups"_a = 1, ReleaseGil(),
+        "padding ``\"valid\"``: none; ``\"same\"``: as much as keeps the size, for stride 1.");
 }

@@ -53,18 +53,25 @@ void launch_pieces(Stream& on, const Sides& sides, const Shape& shape, const Str
     else on.launch(copy_kernel, storage, spec, grid, args, {sides.strided_block}, {sides.packed_block});
 }
 
+void copy_packed(Stream& on, const Tensor& from, const Tensor& to) {
+    constexpr std::size_t kVector = 16, kVectorsPerGroup = kThreads * 4;
+    const std::size_t bytes = from.nbytes(), item = itemsize(from.dtype());
+    const bool aligned = from.address() % kVector == 0 && to.address() % kVector == 0;
+    const std::size_t whole = aligned ? bytes / kVector * kVector : 0;
+    if (whole > 0) {
+        const CopyPackedArgs args{from.address(), to.address(), whole / kVector};
+        on.launch(copy_packed_kernel, DType::none, Spec{kThreads}, linear_grid(ceil_div(args.vectors, kVectorsPerGroup)), args, {from}, {to});
+    }
+    on.copy(to.storage(), static_cast<std::size_t>(to.offset()) * item + whole, from.storage(),
+            static_cast<std::size_t>(from.offset()) * item + whole, bytes - whole);
+}
+
 /// Copies between a packed and a strided tensor of one shape; `scatter` writes the strided one.
 void copy_strided(const Tensor& packed, const Tensor& strided, bool scatter) {
     if (packed.numel() == 0) return;
     Stream& on = stream_of(packed);
     const std::size_t item = itemsize(packed.dtype());
-    if (strided.is_contiguous()) {
-        const Tensor& from = scatter ? packed : strided;
-        const Tensor& to = scatter ? strided : packed;
-        on.copy(to.storage(), static_cast<std::size_t>(to.offset()) * item, from.storage(), static_cast<std::size_t>(from.offset()) * item,
-                packed.nbytes());
-        return;
-    }
+    if (strided.is_contiguous()) return copy_packed(on, scatter ? packed : strided, scatter ? strided : packed);
     const Strides one[] = {strided.strides()};
     const Collapsed loop = collapse(strided.shape(), one);
     launch_pieces(on, {packed.address(), strided.address(), packed, strided}, loop.shape, loop.strides[0], item, scatter);

@@ -57,4 +57,14 @@ void copy_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     }
 }
 
+void copy_packed_cpu(const void* raw, DType, const Spec&, Grid) {
+    const auto& args = *static_cast<const CopyPackedArgs*>(raw);
+    constexpr std::int64_t kVector = 16;
+    const auto* source = reinterpret_cast<const std::byte*>(args.source);
+    auto* target = reinterpret_cast<std::byte*>(args.target);
+    cpu::parallel_for(static_cast<std::int64_t>(args.vectors), cpu::kGrain, [&](std::int64_t begin, std::int64_t end) {
+        std::memcpy(target + begin * kVector, source + begin * kVector, static_cast<std::size_t>((end - begin) * kVector));
+    });
+}
+
 }  // namespace vkml

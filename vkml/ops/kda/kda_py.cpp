@@ -26,7 +26,7 @@ VKML_PYTHON(kda) {
            const std::string& precision) {
             KdaOutput out;
             {
-                const nb::gil_scoped_release release;
+                const GilRelease release;
                 out = chunk_kda(query, key, value, log_decay, beta, given(initial_state), scale, chunk_size,
                                 retain_boundaries, precision_of("chunk_kda", precision));
             }
@@ -80,7 +80,7 @@ Examples
            const MaybeTensor& boundaries, MaybeNumber scale, std::int64_t chunk_size, const std::string& precision) {
             KdaGradients g;
             {
-                const nb::gil_scoped_release release;
+                const GilRelease release;
                 g = chunk_kda_backward(query, key, value, log_decay, beta, given(initial_state), given(grad_output),
                                        given(grad_final_state), given(boundaries), scale, chunk_size,
                                        precision_of("chunk_kda_backward", precision));

@@ -137,6 +137,9 @@ bool is_aligned(const Product& p) {
         return (row == 1 && col % per == 0) || (col == 1 && row % per == 0);
     };
     if (p.a.address() % 16 || p.b.address() % 16) return false;
+    // The kernels step from line to line of a tile in 32 bits.
+    constexpr std::int64_t kFurthest = std::int64_t{1} << 24;
+    if (std::max({p.a_row, p.a_col, p.b_row, p.b_col}) >= kFurthest) return false;
     if (!packed(p.problem.m == 1 ? 0 : p.a_row, p.a_col) || !packed(p.b_row, p.problem.n == 1 ? 0 : p.b_col))
         return false;
     for (const Strides* batch : {&p.a_batch, &p.b_batch})

@@ -116,7 +116,7 @@ const char* refuses_vectorised(const GemmProblem& p, const Limits& limits, Pipel
     if (p.dtype != DType::f32) return "the large tiles are for f32";
     if (p.precision == Precision::exact) return "the large tiles do not keep the order of exact";
     if (!p.aligned || p.n % 4 || p.k % 16 || p.k == 0)
-        return "an operand is not aligned to 16 bytes, N not a multiple of 4, or K not of 16";
+        return "an operand is not aligned to 16 bytes or has distant lines, N not a multiple of 4, or K not of 16";
     if (p.m < tile_m || p.n < tile_n) return "the output is smaller than a large tile";
     const std::uint64_t shared = static_cast<std::uint64_t>(16 * (tile_m + 4 + tile_n) * 4);
     if (limits.shared_memory < shared) return "too little shared memory for a large tile";

@@ -29,7 +29,7 @@ struct LogSumExpFold {
     // The lowest finite number and not -infinity, so that exp(-infinity - peak) is 0.
     static State identity() { return {std::numeric_limits<Acc>::lowest(), 0}; }
     /// exp(v - peak), also where both are the same infinity.
-    static double term(Acc v, Acc peak) { return v == peak ? 1.0 : std::exp(static_cast<double>(v) - static_cast<double>(peak)); }
+    static double term(Acc v, Acc peak) { return v == peak ? 1.0 : v != v ? static_cast<double>(v) : std::exp(static_cast<double>(v) - static_cast<double>(peak)); }
     static State merge(const State& a, const State& b) {
         const Acc peak = b.peak > a.peak ? b.peak : a.peak;
         return {peak, a.sum * term(a.peak, peak) + b.sum * term(b.peak, peak)};
@@ -38,7 +38,7 @@ struct LogSumExpFold {
         State s = identity();
         for (std::int64_t i = 0; i < n; i++) s.peak = v[i] > s.peak ? v[i] : s.peak;
         if (std::isinf(s.peak)) {
-            for (std::int64_t i = 0; i < n; i++) s.sum += v[i] != v[i] ? static_cast<double>(v[i]) : term(v[i], s.peak);
+            for (std::int64_t i = 0; i < n; i++) s.sum += term(v[i], s.peak);
             return s;
         }
         // Sixteen lanes on every instruction set, so that sums have the same bits there.
@@ -69,12 +69,31 @@ struct LogSumExpFold {
         return hn::IfThenElse(hn::IsNaN(x), x, e);
     }
     static void rows(State* HWY_RESTRICT s, const Acc* const v[4], int count, std::int64_t n, std::int64_t) {
+        alignas(64) Acc peak[kTile], scale[kTile], sum[kTile];
         for (std::int64_t i = 0; i < n; i++) {
-            State own = identity();
-            for (int j = 0; j < count; j++) own.peak = v[j][i] > own.peak ? v[j][i] : own.peak;
-            for (int j = 0; j < count; j++) own.sum += v[j][i] != v[j][i] ? static_cast<double>(v[j][i]) : term(v[j][i], own.peak);
-            s[i] = merge(s[i], own);
+            peak[i] = s[i].peak;
+            for (int j = 0; j < count; j++) peak[i] = v[j][i] > peak[i] ? v[j][i] : peak[i];
+            scale[i] = s[i].peak;
+            sum[i] = 0;
         }
+        const hn::ScalableTag<Acc> d;
+        const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+        std::int64_t i = 0;
+        for (; i + lanes <= n; i += lanes) {
+            const auto top = hn::LoadU(d, peak + i);
+            hn::StoreU(terms(d, hn::LoadU(d, scale + i), top), d, scale + i);
+            for (int j = 0; j < count; j++) hn::StoreU(hn::Add(hn::LoadU(d, sum + i), terms(d, hn::LoadU(d, v[j] + i), top)), d, sum + i);
+        }
+        for (; i < n; i++) {
+            scale[i] = static_cast<Acc>(term(scale[i], peak[i]));
+            for (int j = 0; j < count; j++) sum[i] += static_cast<Acc>(term(v[j][i], peak[i]));
+        }
+        for (i = 0; i < n; i++) s[i] = {peak[i], s[i].sum * static_cast<double>(scale[i]) + static_cast<double>(sum[i])};
+    }
+    /// term() of whole vectors.
+    template <class D, class V>
+    static V terms(D d, V v, V peak) {
+        return hn::IfThenElse(hn::Eq(v, peak), hn::Set(d, Acc(1)), exponential(d, hn::Sub(v, peak)));
     }
     void finish(std::int64_t i, const State& s) const {
         const double value = s.sum != s.sum ? s.sum : static_cast<double>(s.peak) + std::log(s.sum);

@@ -11,6 +11,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace vkml::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
 template <class A, Plain op>
 struct Operation {
@@ -21,17 +22,74 @@ struct Operation {
         else if constexpr (op == Plain::smallest) return Limits::has_infinity ? Limits::infinity() : Limits::max();
         else return 0;
     }
-    // Bitwise `|`: a short circuit would keep the loop from being vectorised. A NaN compares with nothing, so the first stays.
+    // A NaN compares with nothing, so the first one stays.
     static A fold(A a, A b) {
         if constexpr (op == Plain::product) return multiply(a, b);
-        else if constexpr (op == Plain::largest) return ((b != b) | (b > a)) ? b : a;
-        else if constexpr (op == Plain::smallest) return ((b != b) | (b < a)) ? b : a;
+        else if constexpr (op == Plain::largest) return b != b || b > a ? b : a;
+        else if constexpr (op == Plain::smallest) return b != b || b < a ? b : a;
         else if constexpr (std::is_integral_v<A>) return static_cast<A>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
         else return a + b;
     }
     static A map(A v) {
         if constexpr (op == Plain::squares) return multiply(v, v);
         else if constexpr (op == Plain::magnitudes) return v < 0 ? -v : v;
+        else return v;
+    }
+    /// fold(a[i], map(b[i])) into a, for floats by vectors: the compiler leaves the NaN rules scalar.
+    static void fold_into(A* HWY_RESTRICT a, const A* HWY_RESTRICT b, std::int64_t n) {
+        std::int64_t i = 0;
+        if constexpr (std::is_floating_point_v<A>) {
+            const hn::ScalableTag<A> d;
+            const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+            for (; i + step <= n; i += step) hn::StoreU(folded(d, hn::LoadU(d, a + i), mapped(hn::LoadU(d, b + i))), d, a + i);
+        }
+        for (; i < n; i++) a[i] = fold(a[i], map(b[i]));
+    }
+    /// fold(a[i], fold(map(b[i]), map(c[i]))) into a.
+    static void fold_into(A* HWY_RESTRICT a, const A* HWY_RESTRICT b, const A* HWY_RESTRICT c, std::int64_t n) {
+        std::int64_t i = 0;
+        if constexpr (std::is_floating_point_v<A>) {
+            const hn::ScalableTag<A> d;
+            const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+            for (; i + step <= n; i += step) {
+                const auto two = folded(d, mapped(hn::LoadU(d, b + i)), mapped(hn::LoadU(d, c + i)));
+                hn::StoreU(folded(d, hn::LoadU(d, a + i), two), d, a + i);
+            }
+        }
+        for (; i < n; i++) a[i] = fold(a[i], fold(map(b[i]), map(c[i])));
+    }
+    /// Folds whole pairs of `width` elements of v from `begin` on into as many lanes; returns where they end.
+    template <std::int64_t width>
+    static std::int64_t fold_pairs(A* HWY_RESTRICT lanes, const A* HWY_RESTRICT v, std::int64_t begin, std::int64_t n) {
+        std::int64_t i = begin;
+#if !HWY_HAVE_SCALABLE
+        if constexpr (std::is_floating_point_v<A>) {  // the lanes stay in registers
+            const hn::ScalableTag<A> d;
+            constexpr std::int64_t kStep = hn::MaxLanes(hn::ScalableTag<A>()), kVectors = width / kStep;
+            hn::Vec<decltype(d)> sums[kVectors];
+            for (std::int64_t k = 0; k < kVectors; k++) sums[k] = hn::LoadU(d, lanes + k * kStep);
+            for (; i + 2 * width <= n; i += 2 * width)
+                for (std::int64_t k = 0; k < kVectors; k++) {
+                    const A* at = v + i + k * kStep;
+                    sums[k] = folded(d, sums[k], folded(d, mapped(hn::LoadU(d, at)), mapped(hn::LoadU(d, at + width))));
+                }
+            for (std::int64_t k = 0; k < kVectors; k++) hn::StoreU(sums[k], d, lanes + k * kStep);
+        }
+#endif
+        for (; i + 2 * width <= n; i += 2 * width) fold_into(lanes, v + i, v + i + width, width);
+        return i;
+    }
+    template <class D, class V>
+    static V folded(D, V a, V b) {
+        if constexpr (op == Plain::product) return hn::Mul(a, b);
+        else if constexpr (op == Plain::largest) return hn::IfThenElse(hn::Or(hn::IsNaN(b), hn::Gt(b, a)), b, a);
+        else if constexpr (op == Plain::smallest) return hn::IfThenElse(hn::Or(hn::IsNaN(b), hn::Lt(b, a)), b, a);
+        else return hn::Add(a, b);
+    }
+    template <class V>
+    static V mapped(V v) {
+        if constexpr (op == Plain::squares) return hn::Mul(v, v);
+        else if constexpr (op == Plain::magnitudes) return hn::Abs(v);
         else return v;
     }
     static A multiply(A a, A b) {
@@ -77,23 +135,14 @@ struct PlainFold {
             return tree(lanes, width);
         }
         for (std::int64_t l = 0; l < kLanes; l++) lanes[l] = Op::map(v[l]);
-        for (i = kLanes; i + 2 * kLanes <= n; i += 2 * kLanes)
-            for (std::int64_t l = 0; l < kLanes; l++)
-                lanes[l] = Op::fold(lanes[l], Op::fold(Op::map(v[i + l]), Op::map(v[i + kLanes + l])));
-        for (; i < n; i += kLanes) {
-            const std::int64_t rest = std::min(kLanes, n - i);
-            for (std::int64_t l = 0; l < rest; l++) lanes[l] = Op::fold(lanes[l], Op::map(v[i + l]));
-        }
+        i = Op::template fold_pairs<kLanes>(lanes, v, kLanes, n);
+        for (; i < n; i += kLanes) Op::fold_into(lanes, v + i, std::min(kLanes, n - i));
         return tree(lanes, kLanes);
     }
     static void rows(State* HWY_RESTRICT s, const Acc* const v[4], int count, std::int64_t n, std::int64_t) {
-        const Acc *HWY_RESTRICT a = v[0], *HWY_RESTRICT b = v[1], *HWY_RESTRICT c = v[2], *HWY_RESTRICT d = v[3];
-        if (count == 4)
-            for (std::int64_t i = 0; i < n; i++)
-                s[i] = Op::fold(s[i], Op::fold(Op::fold(Op::map(a[i]), Op::map(b[i])), Op::fold(Op::map(c[i]), Op::map(d[i]))));
-        else
-            for (int j = 0; j < count; j++)
-                for (std::int64_t i = 0; i < n; i++) s[i] = Op::fold(s[i], Op::map(v[j][i]));
+        int j = 0;
+        for (; j + 2 <= count; j += 2) Op::fold_into(s, v[j], v[j + 1], n);
+        if (j < count) Op::fold_into(s, v[j], n);
     }
     void finish(std::int64_t i, State s) const {
         if (to_states) {

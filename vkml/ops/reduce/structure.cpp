@@ -165,8 +165,11 @@ constexpr Variant<Plan> kStructures[] = {
 
 bool by_columns(const Problem& p) {
     if (p.length <= 1 || p.results <= 1) return p.results > 1;
-    // A handful of neighbours is no tile: the CPU then reads each result's elements by their stride.
-    if (p.cpu && p.kept.shape.back() < 8) return false;
+    if (p.cpu) {
+        // Short rows are folded side by side; a handful of neighbours is no tile.
+        if (p.length <= 32 && p.kept.shape.back() >= 64) return true;
+        if (p.kept.shape.back() < 8) return false;
+    }
     return std::abs(p.column_step()) < std::abs(p.row_step());
 }
 

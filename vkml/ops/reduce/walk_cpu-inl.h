@@ -80,7 +80,7 @@ State fold_pairwise(std::int64_t count, const Make& make, const Merge& merge) {
     return s;
 }
 
-inline constexpr std::int64_t kBlock = 1024;        // elements folded in registers
+inline constexpr std::int64_t kBlock = 4096;        // elements folded in registers
 inline constexpr std::int64_t kRowChunk = 1 << 16;  // of a row, one thread's share
 
 /// Results whose reduced elements lie beside each other.
@@ -132,6 +132,17 @@ void fold_tile(const Fold& fold, const typename Fold::Element::Storage* base, co
     using E = typename Fold::Element;
     using State = typename Fold::State;
     alignas(64) typename E::Acc buffers[4][kTile];
+    const bool beside = along.step() == 1 && along.run(across, n) == n;
+    const auto* tile = base + along.offset(across);
+    const auto row_of = [&](std::int64_t row, typename E::Acc* buffer) -> const typename E::Acc* {
+        const std::int64_t offset = reduced.offset(row);
+        if (!beside) return fetch<E>(base + offset, along, across, n, buffer);
+        if constexpr (std::is_same_v<typename E::Storage, typename E::Acc>) return tile + offset;
+        else {
+            widen<E>(tile + offset, 1, n, buffer);
+            return buffer;
+        }
+    };
     int top = 0;
     const auto join = [&] {  // levels[top - 1] takes in levels[top]
         top--;
@@ -145,8 +156,7 @@ void fold_tile(const Fold& fold, const typename Fold::Element::Storage* base, co
         for (std::int64_t row = first + b * kDepth; row < end; row += 4) {
             const int rows = static_cast<int>(std::min<std::int64_t>(4, end - row));
             const typename E::Acc* v[4] = {};
-            for (int j = 0; j < rows; j++)
-                v[j] = fetch<E>(base + reduced.offset(row + j), along, across, n, buffers[j]);
+            for (int j = 0; j < rows; j++) v[j] = row_of(row + j, buffers[j]);
             fold.rows(s, v, rows, n, row);
         }
         for (std::int64_t k = b; k & 1; k >>= 1) join();

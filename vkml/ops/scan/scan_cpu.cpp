@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <type_traits>
 #include <vector>
 
@@ -34,7 +35,7 @@ constexpr std::int64_t kChain = 32;    // additions in a row before a sum joins 
 constexpr std::int64_t kTile = 64;     // rows beside each other, walked together
 
 template <class Acc>
-Acc plus(Acc a, Acc b) {
+inline Acc plus(Acc a, Acc b) {
     if constexpr (std::is_integral_v<Acc>) return static_cast<Acc>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
     else return a + b;
 }
@@ -65,6 +66,30 @@ struct Scan {
     /// Nothing is written when `total` is set.
     template <bool total>
     void run(Row at, std::int64_t n, std::int64_t begin, std::int64_t end, Acc* sums) const {
+        if (n == 1) run_row<total>(at, begin, end, *sums);
+        else run_rows<total>(at, n, begin, end, sums);
+    }
+    template <bool total>
+    void run_row(Row at, std::int64_t begin, std::int64_t end, Acc& running) const {
+        const auto* x = reinterpret_cast<const Storage*>(args.x) + at.x;
+        const std::int64_t step = args.x_strides[3];
+        Acc top = running, middle = 0;
+        for (std::int64_t block = begin, steps = 0; block < end; block += kChain) {
+            const Acc before = plus(top, middle);
+            Acc sum = 0;
+            for (std::int64_t i = block; i < std::min(end, block + kChain); i++) {
+                sum = plus(sum, E::load(x[i * step]));
+                if constexpr (!total) write(at.y + i * args.y_strides[3], 1, 0, &before, &sum);
+            }
+            middle = plus(middle, sum);
+            if (++steps % kChain != 0) continue;
+            top = plus(top, middle);
+            middle = 0;
+        }
+        running = plus(top, middle);
+    }
+    template <bool total>
+    void run_rows(Row at, std::int64_t n, std::int64_t begin, std::int64_t end, Acc* sums) const {
         const auto* x = reinterpret_cast<const Storage*>(args.x) + at.x;
         const std::int64_t x_across = args.x_strides[rank - 1], y_across = args.y_strides[rank - 1];
         Acc top[kTile], middle[kTile] = {}, before[kTile], sum[kTile];
@@ -99,17 +124,19 @@ struct Scan {
     void operator()() const {
         const auto rows = static_cast<std::int64_t>(args.kept);
         const std::int64_t length = args.length, parts = (length + kSpan - 1) / kSpan;
-        // Rows are walked together while they lie one stride apart: tiles do not cross the innermost kept axis.
+        // Rows that lie beside each other are walked together; tiles do not cross the innermost kept axis.
         const std::int64_t inner = rank > 1 ? args.sizes[rank - 1] : rows;
-        const std::int64_t tiles = (inner + kTile - 1) / kTile, all = rows / std::max<std::int64_t>(inner, 1) * tiles;
+        const bool beside = std::abs(args.x_strides[rank - 1]) < std::abs(args.x_strides[3]) || length <= 64;
+        const std::int64_t tile_rows = beside ? kTile : 1;
+        const std::int64_t tiles = (inner + tile_rows - 1) / tile_rows, all = rows / std::max<std::int64_t>(inner, 1) * tiles;
         std::vector<Acc> carry(static_cast<std::size_t>(rows * parts), Acc(0));
         const auto each = [&](const auto& body) {
-            cpu::parallel_for(all * parts, std::max<std::int64_t>(1, cpu::kGrain / (std::min(kTile, inner) * std::min(length, kSpan))),
+            cpu::parallel_for(all * parts, std::max<std::int64_t>(1, cpu::kGrain / (std::min(tile_rows, inner) * std::min(length, kSpan))),
                               [&](std::int64_t begin, std::int64_t end) {
                                   for (std::int64_t item = begin; item < end; item++) {
                                       const std::int64_t tile = item / parts, part = item % parts;
-                                      const std::int64_t column = tile % tiles * kTile, row = tile / tiles * inner + column;
-                                      body(row, std::min(kTile, inner - column), part);
+                                      const std::int64_t column = tile % tiles * tile_rows, row = tile / tiles * inner + column;
+                                      body(row, std::min(tile_rows, inner - column), part);
                                   }
                               });
         };
