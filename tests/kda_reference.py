@@ -1,4 +1,4 @@
-"""The float64 recurrence of Kimi Delta Attention and its exact reverse, in NumPy, and the comparisons its tests share."""
+"""The float64 recurrence of Kimi Delta Attention and its exact reverse, in NumPy, and what its tests compare by."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def close(got: Any, expected: np.ndarray, bound: float, what: str, axes: int = 2
 def close_rounded(
     got: Any, expected: np.ndarray, dtype: str, bound: float, what: str, wide_bound: float = 2e-6
 ) -> None:
-    """A result of strict mode in `dtype`. 16-bit: the float64 result rounded once, or its neighbour where f32's own error
-    decides a tie; and the relative RMS of `bound` where a head has enough elements to speak of one."""
+    """A result of strict mode in `dtype`. 16-bit: the float64 result rounded once, or its neighbour where f32's own
+    error decides a tie; and the relative RMS of `bound` where a head has enough elements to speak of one."""
     if dtype in ("float32", "float64"):
         close(got, expected, bound, what)
         return

@@ -1,4 +1,4 @@
-"""vkml.nn.KimiDeltaAttention and ShortConvolution: the formulas in float64, caches in every split, gates at their ends."""
+"""vkml.nn.KimiDeltaAttention and ShortConvolution: formulas in float64, caches in every split, gates at their ends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import vkml
 from vkml import nn
 
 KINDS = {
-    "softplus": dict(),
-    "sigmoid": dict(num_v_heads=4, head_v_dim=6, gate="sigmoid", conv_bias=True, beta_scale=2.0),
+    "softplus": {},
+    "sigmoid": {"num_v_heads": 4, "head_v_dim": 6, "gate": "sigmoid", "conv_bias": True, "beta_scale": 2.0},
 }  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def test_zero_input(device):
     assert (to_numpy(y) == 0).all() and all(np.isfinite(to_numpy(p.grad)).all() for p in layer.parameters())
 
 
-@pytest.mark.parametrize("options", [dict(gate="tanh"), dict(num_v_heads=3), dict(gate_lower_bound=1.0)])
+@pytest.mark.parametrize("options", [{"gate": "tanh"}, {"num_v_heads": 3}, {"gate_lower_bound": 1.0}])
 def test_refused(options):
     with pytest.raises(vkml.ShapeError, match="KimiDeltaAttention: "):
         nn.KimiDeltaAttention(24, num_heads=2, head_dim=8, **options)

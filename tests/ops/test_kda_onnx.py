@@ -13,8 +13,8 @@ import vkml
 
 # "linear", "gated" and "gated_per_head_decay" add k v^T without the delta correction: another operator.
 NAMES = [
-    "gated_delta", "gated_delta_beta_scalar", "decode_step", "prefill_with_past", "no_past_explicit_zeros", "explicit_scale",
-    "gated_delta_gqa", "gated_delta_mqa", "fp16", "delta", "linear_t1_no_past",
+    "gated_delta", "gated_delta_beta_scalar", "decode_step", "prefill_with_past", "no_past_explicit_zeros",
+    "explicit_scale", "gated_delta_gqa", "gated_delta_mqa", "fp16", "delta", "linear_t1_no_past",
 ]  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def test_linear_attention(name, device):
     q = split(given["query"], q_heads)
     # Here several queries share one state; in KDA several states share one query: repeat what belongs to the state.
     k, v = (np.repeat(split(given[n], heads), group, 1) for n in ("key", "value"))
-    B, _, T, K = q.shape
+    B, _, T, _K = q.shape
     g = np.repeat(split(given["decay"], heads), group, 1) if "decay" in given else np.zeros(k.shape)
     beta = np.ones((B, q_heads, T))
     if "beta" in given:
