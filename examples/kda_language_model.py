@@ -1,4 +1,4 @@
-"""Trains a character-level language model of Kimi Delta Attention blocks on Python's language reference, then writes on.
+"""Trains a character-level model of Kimi Delta Attention blocks on Python's language reference, then writes on.
 
     python examples/kda_language_model.py [--device vulkan] [--steps 400] [--checkpoint kda.safetensors]
 

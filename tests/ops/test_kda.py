@@ -134,7 +134,7 @@ def test_hard_decays(decay, device, rng):
 )
 def test_hard_keys(cosine, beta, norm, device, rng):
     case = Case(rng, T=128, K=32, V=16, decay=(-0.04, 0), beta=(beta, beta), cosine=cosine, norm=norm)
-    # Parallel keys with beta 2 reflect the state: the chunk form itself amplifies the rounding of its pair sums there. A
+    # Parallel keys with beta 2 reflect the state: the chunk form amplifies the rounding of its pair sums there. A
     # plain f32 substitution over exact decays in NumPy is off by up to 2.5e-5 in the state, this by up to 1.9e-5.
     factor = 10 if beta == 2 and cosine > 0.9 else 3
     check_forward(case, device, factor=factor)
