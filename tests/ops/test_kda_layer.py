@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-
 import numpy as np
 import pytest
 from helpers import tensor, to_numpy
-from kda_reference import forward
+from kda_reference import forward, onnx_cases
 
 import vkml
 from vkml import nn
@@ -144,19 +141,10 @@ def test_refused(options):
         nn.KimiDeltaAttention(24, num_heads=2, head_dim=8, **options)
 
 
-@functools.cache
-def convolution_cases() -> dict:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = collect_testcases("CausalConvWithState")
-    return {c.name.removeprefix("test_"): c for c in found if len(c.model.graph.node) == 1}
-
-
 def test_onnx_causal_convolution(device):
-    assert len(convolution_cases()) == 13
-    for name, case in convolution_cases().items():
+    cases = onnx_cases("CausalConvWithState")
+    assert len(cases) == 13
+    for name, case in cases.items():
         node = case.model.graph.node[0]
         given = dict(zip((n for n in node.input if n), case.data_sets[0][0], strict=True))
         attributes = {a.name: a.s.decode() or a.i for a in node.attribute}

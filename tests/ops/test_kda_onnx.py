@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-
 import numpy as np
 import pytest
 from helpers import tensor, to_numpy
+from kda_reference import onnx_cases
 
 import vkml
 
@@ -18,14 +16,8 @@ NAMES = [
 ]  # fmt: skip
 
 
-@functools.cache
 def cases() -> dict:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = collect_testcases("LinearAttention")
-    return {c.name.removeprefix("test_linear_attention_"): c for c in found if len(c.model.graph.node) == 1}
+    return {name.removeprefix("test_linear_attention_"): c for name, c in onnx_cases("LinearAttention").items()}
 
 
 def split(x: np.ndarray, heads: int) -> np.ndarray:
