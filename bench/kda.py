@@ -2,8 +2,9 @@
 
     python -m bench.kda [--device vulkan:0] [--small] [--dtype bfloat16] [--precision fast strict]
 
-Each line: time, fraction of the larger floor (bytes / copy rate, FLOP / matrix rate: kda.md of the H200), errors of one head against
-float64 on the CPU, the kernels that ran, and the ratio to flash-linear-attention in the same process where it can be imported.
+Each line: time, fraction of the larger floor (bytes / copy rate, FLOP / matrix rate of an H200), errors of one head
+against float64 on the CPU, the kernels that ran, and the ratio to flash-linear-attention in the same process where it
+can be imported.
 """
 
 from __future__ import annotations
@@ -142,7 +143,8 @@ def sequence(B: int, H: int, T: int, dtype: str, precision: str, device: str) ->
     head = one_head(inputs)
     want = vkml.chunk_kda(*head)
     got = forward()
-    errors = f"o {rms(one_head([got.output])[0], want.output.numpy()):.1e} S {rms(one_head([got.final_state])[0], want.final_state.numpy()):.1e}"
+    pairs = (("o", got.output, want.output), ("S", got.final_state, want.final_state))
+    errors = " ".join(f"{n} {rms(one_head([x])[0], w.numpy()):.1e}" for n, x, w in pairs)
     name = f"B{B} T{T} H{H} {dtype} {precision}"
     item, fast = inputs[0].itemsize, precision == "fast"
     path = chosen(forward)

@@ -1,10 +1,10 @@
-"""Trains a character-level language model of Kimi Delta Attention blocks on Python's own language reference, then writes on.
+"""Trains a character-level model of Kimi Delta Attention blocks on Python's language reference, then writes on.
 
     python examples/kda_language_model.py [--device vulkan] [--steps 400] [--checkpoint kda.safetensors]
 
-The text ships inside Python (pydoc_data.topics). The held-out loss, in nats per character, is printed after every epoch; the curve
-goes to kda_loss.png. With --checkpoint the state is saved there after every epoch, and a second run goes on from it. At the end the
-model writes text, one character at a time, through a cache whose size does not grow with the text.
+The text ships inside Python (pydoc_data.topics). The held-out loss, in nats per character, is printed after every
+epoch; the curve goes to kda_loss.png. With --checkpoint the state is saved there after every epoch, and a second run
+goes on from it. At the end the model writes text, one character at a time, through a cache of fixed size.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def train(
             if (step + 1) % options.epoch == 0 or step + 1 == options.steps:
                 history.append((step + 1, held_out_loss(model, text[1], options, device)))
                 bar.write(
-                    f"epoch {-(-(step + 1) // options.epoch)}: training loss {loss.item():.4f}, held-out loss {history[-1][1]:.4f}"
+                    f"epoch {-(-(step + 1) // options.epoch)}: training loss {loss.item():.4f}"
+                    f", held-out loss {history[-1][1]:.4f}"
                 )
                 if options.checkpoint:
                     save(options.checkpoint, model, optimizer, history)
@@ -203,7 +204,8 @@ def main() -> None:
     parameters = sum(p.numel() for p in model.parameters())
     name = vkml.device_info(device)["name"]
     print(
-        f"device: {device} ({name}), {len(text[0])} characters to train, {len(text[1])} held out, {parameters} parameters"
+        f"device: {device} ({name}), {len(text[0])} characters to train, {len(text[1])} held out, "
+        f"{parameters} parameters"
     )
     history = train(model, tuple(text), options, device)
     draw(options.figure, history)

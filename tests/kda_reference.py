@@ -1,7 +1,9 @@
-"""The float64 recurrence of Kimi Delta Attention and its exact reverse, in NumPy, and the comparisons its tests share."""
+"""The float64 recurrence of Kimi Delta Attention and its exact reverse, in NumPy, and what its tests compare by."""
 
 from __future__ import annotations
 
+import functools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -127,8 +129,8 @@ def close(got: Any, expected: np.ndarray, bound: float, what: str, axes: int = 2
 def close_rounded(
     got: Any, expected: np.ndarray, dtype: str, bound: float, what: str, wide_bound: float = 2e-6
 ) -> None:
-    """A result of strict mode in `dtype`. 16-bit: the float64 result rounded once, or its neighbour where f32's own error
-    decides a tie; and the relative RMS of `bound` where a head has enough elements to speak of one."""
+    """A result of strict mode in `dtype`. 16-bit: the float64 result rounded once, or its neighbour where f32's own
+    error decides a tie; and the relative RMS of `bound` where a head has enough elements to speak of one."""
     if dtype in ("float32", "float64"):
         close(got, expected, bound, what)
         return
@@ -169,3 +171,23 @@ def check_backward(case: Case, device: str, factor: float = 1.0, decay_factor: f
         dtype = case.dtype if bound is ROUNDED_GRAD else case.wide
         close_rounded(g, want, dtype, factor * more * bound[case.dtype], f"gradient of {name}", factor * 3e-6)
     return got
+
+
+@functools.cache
+def _onnx_cases() -> list[Any]:
+    """Every generated node test of the onnx package: it collects once per process, whatever is asked for later."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(collect_testcases())
+
+
+def onnx_cases(op: str) -> dict[str, Any]:
+    """Those of one node of that operator, by name."""
+    found = {}
+    for case in _onnx_cases():
+        nodes = case.model.graph.node if case.model is not None else ()
+        if len(nodes) == 1 and nodes[0].op_type == op:
+            found[case.name] = case
+    return found

@@ -38,12 +38,13 @@ def naive_recurrent_kda(
     initial_state: Tensor | None = None,
     scale: float | None = None,
 ) -> KdaOutput:
-    """The definition: one token after the other, in ordinary operators. Slow; any device, differentiable any number of times.
+    """The definition: one token after the other, in ordinary operators. Slow; any device, derivatives of any order.
 
     Examples
     --------
     >>> q = k = vkml.ones(1, 1, 2, 2)
-    >>> o = vkml.naive_recurrent_kda(q, k, vkml.ones(1, 1, 2, 1), vkml.zeros(1, 1, 2, 2), vkml.full((1, 1, 2), 0.5), scale=1.0)
+    >>> beta = vkml.full((1, 1, 2), 0.5)
+    >>> o = vkml.naive_recurrent_kda(q, k, vkml.ones(1, 1, 2, 1), vkml.zeros(1, 1, 2, 2), beta, scale=1.0)
     >>> o.output.tolist()
     [[[[1.0], [1.0]]]]
     """

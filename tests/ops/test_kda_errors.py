@@ -9,33 +9,37 @@ import pytest
 import vkml
 
 SHAPES = {
-    "query": (2, 4, 70, 16), "key": (2, 4, 70, 16), "value": (2, 4, 70, 8), "log_decay": (2, 4, 70, 16), "beta": (2, 4, 70),
-    "initial_state": (2, 4, 16, 8),
+    "query": (2, 4, 70, 16), "key": (2, 4, 70, 16), "value": (2, 4, 70, 8), "log_decay": (2, 4, 70, 16),
+    "beta": (2, 4, 70), "initial_state": (2, 4, 16, 8),
 }  # fmt: skip
 
 CASES = [
-    (dict(query=(2, 64, 128)), vkml.ShapeError, "query: expected rank 4 [B, H, T, K], got shape (2, 64, 128)"),
-    (dict(beta=(2, 4, 70, 1)), vkml.ShapeError, "beta: expected rank 3 [B, HV, T], got shape (2, 4, 70, 1)"),
-    (dict(value=(2, 6, 70, 8)), vkml.ShapeError, "value: expected a multiple of 4 heads, got 6"),
-    (dict(query=(2, 4, 70, 0)), vkml.ShapeError, "query: expected K >= 1, got 0"),
-    (dict(value=(2, 4, 70, 0)), vkml.ShapeError, "value: expected V >= 1, got 0"),
-    (dict(key=(2, 4, 71, 16)), vkml.ShapeError, "key: expected shape (2, 4, 70, 16), got (2, 4, 71, 16)"),
-    (dict(log_decay=(2, 4, 70, 8)), vkml.ShapeError, "log_decay: expected shape (2, 4, 70, 16), got (2, 4, 70, 8)"),
-    (dict(beta=(2, 4, 69)), vkml.ShapeError, "beta: expected shape (2, 4, 70), got (2, 4, 69)"),
+    ({"query": (2, 64, 128)}, vkml.ShapeError, "query: expected rank 4 [B, H, T, K], got shape (2, 64, 128)"),
+    ({"beta": (2, 4, 70, 1)}, vkml.ShapeError, "beta: expected rank 3 [B, HV, T], got shape (2, 4, 70, 1)"),
+    ({"value": (2, 6, 70, 8)}, vkml.ShapeError, "value: expected a multiple of 4 heads, got 6"),
+    ({"query": (2, 4, 70, 0)}, vkml.ShapeError, "query: expected K >= 1, got 0"),
+    ({"value": (2, 4, 70, 0)}, vkml.ShapeError, "value: expected V >= 1, got 0"),
+    ({"key": (2, 4, 71, 16)}, vkml.ShapeError, "key: expected shape (2, 4, 70, 16), got (2, 4, 71, 16)"),
+    ({"log_decay": (2, 4, 70, 8)}, vkml.ShapeError, "log_decay: expected shape (2, 4, 70, 16), got (2, 4, 70, 8)"),
+    ({"beta": (2, 4, 69)}, vkml.ShapeError, "beta: expected shape (2, 4, 70), got (2, 4, 69)"),
     (
-        dict(initial_state=(2, 4, 8, 16)),
+        {"initial_state": (2, 4, 8, 16)},
         vkml.ShapeError,
         "initial_state: expected shape (2, 4, 16, 8), got (2, 4, 8, 16)",
     ),
-    (dict(beta="float16"), vkml.DTypeError, "beta: expected float32, got float16"),
-    (dict(key="bfloat16"), vkml.DTypeError, "key: expected float32 as query, got bfloat16"),
-    (dict(log_decay="float64"), vkml.DTypeError, "log_decay: expected float32, got float64"),
-    (dict(initial_state="float16"), vkml.DTypeError, "initial_state: expected float32, got float16"),
-    (dict(query="int32", key="int32", value="int32"), vkml.DTypeError, "query: expected float32, float16 or bfloat16"),
-    (dict(scale=float("nan")), vkml.ShapeError, "scale: expected a finite number, got nan"),
-    (dict(scale=float("inf")), vkml.ShapeError, "scale: expected a finite number, got inf"),
-    (dict(chunk_size=0), vkml.ShapeError, "chunk_size: expected a positive integer, got 0"),
-    (dict(precision="quick"), vkml.ShapeError, "precision: expected 'strict' or 'fast', got 'quick'"),
+    ({"beta": "float16"}, vkml.DTypeError, "beta: expected float32, got float16"),
+    ({"key": "bfloat16"}, vkml.DTypeError, "key: expected float32 as query, got bfloat16"),
+    ({"log_decay": "float64"}, vkml.DTypeError, "log_decay: expected float32, got float64"),
+    ({"initial_state": "float16"}, vkml.DTypeError, "initial_state: expected float32, got float16"),
+    (
+        dict.fromkeys(("query", "key", "value"), "int32"),
+        vkml.DTypeError,
+        "query: expected float32, float16 or bfloat16",
+    ),
+    ({"scale": float("nan")}, vkml.ShapeError, "scale: expected a finite number, got nan"),
+    ({"scale": float("inf")}, vkml.ShapeError, "scale: expected a finite number, got inf"),
+    ({"chunk_size": 0}, vkml.ShapeError, "chunk_size: expected a positive integer, got 0"),
+    ({"precision": "quick"}, vkml.ShapeError, "precision: expected 'strict' or 'fast', got 'quick'"),
 ]
 
 
@@ -70,7 +74,7 @@ def test_devices(vulkan):
 
 
 def test_too_wide(vulkan):
-    wide = dict(query=(1, 1, 2, 300), key=(1, 1, 2, 300), value=(1, 1, 2, 4), log_decay=(1, 1, 2, 300), beta=(1, 1, 2))
+    wide = dict.fromkeys(("query", "key", "log_decay"), (1, 1, 2, 300)) | {"value": (1, 1, 2, 4), "beta": (1, 1, 2)}
     with pytest.raises(
         vkml.NotImplementedError_, match=re.escape("chunk_kda: query: expected K <= 256 on vulkan:0, got 300")
     ):
@@ -103,8 +107,15 @@ def test_too_many_boundaries():
         )
 
 
-@pytest.mark.parametrize(("name", "shape", "dtype"), [("grad_output", (2, 4, 70, 9), "float32"), ("grad_final_state", (2, 4, 8, 16), "float32"),
-                                                      ("boundaries", (3, 2, 4, 16, 8), "float32"), ("grad_output", (2, 4, 70, 8), "float16")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "shape", "dtype"),
+    [
+        ("grad_output", (2, 4, 70, 9), "float32"),
+        ("grad_final_state", (2, 4, 8, 16), "float32"),
+        ("boundaries", (3, 2, 4, 16, 8), "float32"),
+        ("grad_output", (2, 4, 70, 8), "float16"),
+    ],
+)
 def test_backward_arguments(name, shape, dtype, device):
     given = arguments(device) | {"grad_output": vkml.ones(2, 4, 70, 8, device=device)}
     given[name] = vkml.ones(*shape, dtype=dtype, device=device)

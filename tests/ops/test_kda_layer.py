@@ -1,21 +1,18 @@
-"""vkml.nn.KimiDeltaAttention and ShortConvolution: the formulas in float64, caches in every split, gates at their ends."""
+"""vkml.nn.KimiDeltaAttention and ShortConvolution: formulas in float64, caches in every split, gates at their ends."""
 
 from __future__ import annotations
-
-import functools
-import warnings
 
 import numpy as np
 import pytest
 from helpers import tensor, to_numpy
-from kda_reference import forward
+from kda_reference import forward, onnx_cases
 
 import vkml
 from vkml import nn
 
 KINDS = {
-    "softplus": dict(),
-    "sigmoid": dict(num_v_heads=4, head_v_dim=6, gate="sigmoid", conv_bias=True, beta_scale=2.0),
+    "softplus": {},
+    "sigmoid": {"num_v_heads": 4, "head_v_dim": 6, "gate": "sigmoid", "conv_bias": True, "beta_scale": 2.0},
 }  # fmt: skip
 
 
@@ -138,27 +135,16 @@ def test_zero_input(device):
     assert (to_numpy(y) == 0).all() and all(np.isfinite(to_numpy(p.grad)).all() for p in layer.parameters())
 
 
-@pytest.mark.parametrize("options", [dict(gate="tanh"), dict(num_v_heads=3), dict(gate_lower_bound=1.0)])
+@pytest.mark.parametrize("options", [{"gate": "tanh"}, {"num_v_heads": 3}, {"gate_lower_bound": 1.0}])
 def test_refused(options):
     with pytest.raises(vkml.ShapeError, match="KimiDeltaAttention: "):
         nn.KimiDeltaAttention(24, num_heads=2, head_dim=8, **options)
 
 
-@functools.cache
-def convolution_cases() -> dict:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = collect_testcases("CausalConvWithState")
-    # The list holds what earlier calls collected too.
-    alone = [c for c in found if [n.op_type for n in c.model.graph.node] == ["CausalConvWithState"]]
-    return {c.name.removeprefix("test_"): c for c in alone}
-
-
 def test_onnx_causal_convolution(device):
-    assert len(convolution_cases()) == 13
-    for name, case in convolution_cases().items():
+    cases = onnx_cases("CausalConvWithState")
+    assert len(cases) == 13
+    for name, case in cases.items():
         node = case.model.graph.node[0]
         given = dict(zip((n for n in node.input if n), case.data_sets[0][0], strict=True))
         attributes = {a.name: a.s.decode() or a.i for a in node.attribute}

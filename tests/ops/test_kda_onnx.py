@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-
 import numpy as np
 import pytest
 from helpers import tensor, to_numpy
+from kda_reference import onnx_cases
 
 import vkml
 
 # "linear", "gated" and "gated_per_head_decay" add k v^T without the delta correction: another operator.
 NAMES = [
-    "gated_delta", "gated_delta_beta_scalar", "decode_step", "prefill_with_past", "no_past_explicit_zeros", "explicit_scale",
-    "gated_delta_gqa", "gated_delta_mqa", "fp16", "delta", "linear_t1_no_past",
+    "gated_delta", "gated_delta_beta_scalar", "decode_step", "prefill_with_past", "no_past_explicit_zeros",
+    "explicit_scale", "gated_delta_gqa", "gated_delta_mqa", "fp16", "delta", "linear_t1_no_past",
 ]  # fmt: skip
 
 
-@functools.cache
 def cases() -> dict:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = collect_testcases("LinearAttention")
-    # The list holds what earlier calls collected too.
-    alone = [c for c in found if [n.op_type for n in c.model.graph.node] == ["LinearAttention"]]
-    return {c.name.removeprefix("test_linear_attention_"): c for c in alone}
+    return {name.removeprefix("test_linear_attention_"): c for name, c in onnx_cases("LinearAttention").items()}
 
 
 def split(x: np.ndarray, heads: int) -> np.ndarray:
@@ -48,7 +38,7 @@ def test_linear_attention(name, device):
     q = split(given["query"], q_heads)
     # Here several queries share one state; in KDA several states share one query: repeat what belongs to the state.
     k, v = (np.repeat(split(given[n], heads), group, 1) for n in ("key", "value"))
-    B, _, T, K = q.shape
+    B, _, T, _K = q.shape
     g = np.repeat(split(given["decay"], heads), group, 1) if "decay" in given else np.zeros(k.shape)
     beta = np.ones((B, q_heads, T))
     if "beta" in given:

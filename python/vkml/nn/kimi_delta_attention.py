@@ -69,7 +69,7 @@ class ShortConvolution(Module):
                 init.uniform_(p, -bound, bound)
 
     def _extended(self, x: Tensor, tail: Tensor | None) -> Tensor:
-        """(B, kernel_size - 1 + T, channels): zeros, or the columns of `tail` (B, channels, kernel_size - 1), before x."""
+        """(B, kernel_size - 1 + T, channels): zeros, or `tail` (B, channels, kernel_size - 1), before x."""
         before = self.kernel_size - 1
         if before == 0:
             return x
@@ -93,7 +93,8 @@ class ShortConvolution(Module):
         return _core.narrow(extended, 1, extended.shape[1] - before, before).transpose(1, 2)
 
     def extra_repr(self) -> str:
-        return f"{self.channels}, kernel_size={self.kernel_size}, bias={self.bias is not None}, activation={self.activation!r}"
+        bias = self.bias is not None
+        return f"{self.channels}, kernel_size={self.kernel_size}, bias={bias}, activation={self.activation!r}"
 
 
 @dataclass
@@ -142,9 +143,10 @@ class KimiDeltaAttention(Module):
     _keep_float32 = ("A_log", "dt_bias")
 
     def __init__(
-        self, hidden_size: int = 2048, num_heads: int = 16, head_dim: int = 128, num_v_heads: int | None = None, head_v_dim: int | None = None,
-        conv_size: int = 4, conv_bias: bool = False, gate: str = "softplus", gate_lower_bound: float = -5.0, beta_scale: float = 1.0,
-        gate_rank: int | None = None, norm_eps: float = 1e-5, precision: str = "strict", device: Any = None, dtype: Any = None,
+        self, hidden_size: int = 2048, num_heads: int = 16, head_dim: int = 128, num_v_heads: int | None = None,
+        head_v_dim: int | None = None, conv_size: int = 4, conv_bias: bool = False, gate: str = "softplus",
+        gate_lower_bound: float = -5.0, beta_scale: float = 1.0, gate_rank: int | None = None, norm_eps: float = 1e-5,
+        precision: str = "strict", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if gate not in ("softplus", "sigmoid"):
@@ -164,7 +166,7 @@ class KimiDeltaAttention(Module):
             beta_scale,
         )
         self.norm_eps, self.precision = norm_eps, precision
-        R, made = gate_rank or V, dict(device=device, dtype=dtype)
+        R, made = gate_rank or V, {"device": device, "dtype": dtype}
 
         def linear(n: int, m: int, bias: bool = False) -> Linear:
             return Linear(n, m, bias, **made)
@@ -227,7 +229,7 @@ class KimiDeltaAttention(Module):
         return self.gate_lower_bound * _core.sigmoid(a * f)
 
     def forward(self, x: Tensor, cache: KdaCache | None = None) -> Tensor:
-        B, T = x.shape[:2]
+        _B, T = x.shape[:2]
         projected = [p(x) for p in (self.q_proj, self.k_proj, self.v_proj)]
         convolutions = (self.q_conv1d, self.k_conv1d, self.v_conv1d)
         tails = [None] * 3 if cache is None else [cache.conv_q, cache.conv_k, cache.conv_v]
@@ -268,6 +270,7 @@ class KimiDeltaAttention(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.hidden_size}, num_heads={self.num_heads}, head_dim={self.head_dim}, num_v_heads={self.num_v_heads}, "
-            f"head_v_dim={self.head_v_dim}, conv_size={self.conv_size}, gate={self.gate!r}, precision={self.precision!r}"
+            f"{self.hidden_size}, num_heads={self.num_heads}, head_dim={self.head_dim}, num_v_heads={self.num_v_heads}"
+            f", head_v_dim={self.head_v_dim}, conv_size={self.conv_size}, gate={self.gate!r}"
+            f", precision={self.precision!r}"
         )
