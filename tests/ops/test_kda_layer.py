@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 import numpy as np
 import pytest
-from helpers import tensor, to_numpy
+from helpers import onnx_node_cases, tensor, to_numpy
 from kda_reference import forward
 
 import vkml
@@ -146,14 +145,7 @@ def test_refused(options):
 
 @functools.cache
 def convolution_cases() -> dict:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = collect_testcases("CausalConvWithState")
-    # The list holds what earlier calls collected too.
-    alone = [c for c in found if [n.op_type for n in c.model.graph.node] == ["CausalConvWithState"]]
-    return {c.name.removeprefix("test_"): c for c in alone}
+    return {c.name.removeprefix("test_"): c for c in onnx_node_cases("CausalConvWithState")}
 
 
 def test_onnx_causal_convolution(device):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 import numpy as np
 import pytest
-from helpers import tensor, to_numpy
+from helpers import onnx_node_cases, tensor, to_numpy
 
 import vkml
 
@@ -20,14 +19,7 @@ NAMES = [
 
 @functools.cache
 def cases() -> dict:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = collect_testcases("LinearAttention")
-    # The list holds what earlier calls collected too.
-    alone = [c for c in found if [n.op_type for n in c.model.graph.node] == ["LinearAttention"]]
-    return {c.name.removeprefix("test_linear_attention_"): c for c in alone}
+    return {c.name.removeprefix("test_linear_attention_"): c for c in onnx_node_cases("LinearAttention")}
 
 
 def split(x: np.ndarray, heads: int) -> np.ndarray:
