@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -175,3 +177,14 @@ def laid_out(layout: str, values: np.ndarray, dtype: str, device: str) -> tuple[
 
 def shape_text(shapes: Sequence[Any]) -> str:
     return " ".join(str(tuple(s)) for s in shapes)
+
+
+@functools.cache
+def onnx_node_cases(op_type: str) -> list:
+    """The node tests of one operator that onnx generates. It collects once per process: so always all of them."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = collect_testcases()
+    return [c for c in found if c.model is not None and [n.op_type for n in c.model.graph.node] == [op_type]]

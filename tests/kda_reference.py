@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from typing import Any
 
 import numpy as np
-from helpers import assert_within, rounded, spacing, tensor, to_numpy
+from helpers import assert_within, onnx_node_cases, rounded, spacing, tensor, to_numpy
 
 import vkml
 
@@ -173,21 +171,6 @@ def check_backward(case: Case, device: str, factor: float = 1.0, decay_factor: f
     return got
 
 
-@functools.cache
-def _onnx_cases() -> list[Any]:
-    """Every generated node test of the onnx package: it collects once per process, whatever is asked for later."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return list(collect_testcases())
-
-
 def onnx_cases(op: str) -> dict[str, Any]:
-    """Those of one node of that operator, by name."""
-    found = {}
-    for case in _onnx_cases():
-        nodes = case.model.graph.node if case.model is not None else ()
-        if len(nodes) == 1 and nodes[0].op_type == op:
-            found[case.name] = case
-    return found
+    """The node tests that onnx generates for that operator, by name."""
+    return {case.name: case for case in onnx_node_cases(op)}

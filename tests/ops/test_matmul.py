@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,6 +28,7 @@ from vkml import _core
 PIPELINES = ["gemv", "gemm_naive", "gemm_tiled", "gemm_db", "gemm_reg", "gemm_split_k_reduce"]
 SIZES = [(1, 1, 1), (7, 8, 9), (16, 15, 17), (31, 32, 33), (33, 31, 65), (64, 63, 1), (1, 129, 64), (130, 257, 63)]
 TORCH_TYPES = {"float32", "float64"}
+FLOOR = os.environ.get("VKML_MIN_SPEC") == "1"
 
 
 def bound(eps: float, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -159,6 +161,8 @@ def test_pipelines(vulkan: str, pipeline: str, dtype: str, size: tuple[int, int,
 @pytest.mark.parametrize("size", [(128, 16, 256), (130, 1040, 260)], ids=str)
 def test_large_tiles(vulkan: str, name: str, size: tuple[int, int, int]) -> None:
     """Edges, operands packed along either axis, sums longer than one chain, and a bias."""
+    if FLOOR:
+        pytest.skip("a large tile needs more than the floor of the limits")
     m, k, n = size
     a, b = rounded(draw(m, k), "float32"), rounded(draw(k, n, seed=1), "float32")
     bias = rounded(draw(n, seed=2), "float32")
@@ -221,6 +225,8 @@ def test_pipelines_read_any_strides(vulkan: str, pipeline: str, layout: str) -> 
 
 
 def test_a_forced_pipeline_is_the_one_that_runs(vulkan: str, pipeline: str) -> None:
+    if FLOOR and pipeline not in ("gemv", "gemm_naive"):
+        pytest.skip("the pipeline needs more than the floor of the limits")
     x = tensor(draw(70, 300), "float32", vulkan)
     y = tensor(draw(300, 70), "float32", vulkan)
     assert chosen(lambda: x @ y) == pipeline
@@ -398,7 +404,7 @@ def test_decision_log_has_reasons(vulkan: str) -> None:
         entry = [d for d in vkml.decisions() if d["site"] == "matmul.kernel"][-1]
         assert entry["op"] == "matmul" and entry["because"]
         names.append(entry["chose"])
-    assert names == ["gemm_reg", "gemv", "gemm_split_k_reduce"]
+    assert names == (["gemm_naive", "gemv", "gemm_naive"] if FLOOR else ["gemm_reg", "gemv", "gemm_split_k_reduce"])
 
 
 def test_precision_words(precision: None) -> None:
