@@ -1,6 +1,6 @@
 """Prints what the driver says of the product kernels: registers, spills, shared memory. Needs VKML_VULKAN_DEBUG=1.
 
-    VKML_VULKAN_DEBUG=1 python -m bench.registers
+VKML_VULKAN_DEBUG=1 python -m bench.registers
 """
 
 import numpy as np

@@ -36,10 +36,11 @@ DTYPES = {
     "": "none",
 }  # fmt: skip
 
-# Precise: a driver was seen to reassociate (x - peak) - log_sum into x - (peak + log_sum). Kernels say fma where they mean it.
+# Precise: a driver was seen to reassociate (x - peak) - log_sum into x - (peak + log_sum). Kernels say fma where they
+# mean it.
 SLANGC_FLAGS = shlex.split(
-    "-target spirv -profile spirv_1_5 -O0 -stage compute -fvk-use-scalar-layout -fvk-use-entrypoint-name -fp-mode precise"
-    " -Wno-41012 -warnings-as-errors all"
+    "-target spirv -profile spirv_1_5 -O0 -stage compute -fvk-use-scalar-layout -fvk-use-entrypoint-name"
+    " -fp-mode precise -Wno-41012 -warnings-as-errors all"
 )
 VALIDATE_FLAGS = ["--target-env", "vulkan1.3", "--scalar-block-layout"]
 

@@ -72,9 +72,10 @@ struct Like {
 void check_gradient(const std::string& op, const Tensor& g, const Like& like) {
     if (!g.defined()) return;
     check(g.shape() == like.shape, op, ": backward: expected a gradient of shape ", like.shape, ", got ", g.shape());
-    check<DTypeError>(g.dtype() == like.dtype, op, ": backward: expected a gradient of ", like.dtype, ", got ", g.dtype());
-    check<DeviceError>(g.device() == like.device, op, ": backward: expected a gradient on ", like.device, ", got one on ",
-                       g.device());
+    check<DTypeError>(g.dtype() == like.dtype, op, ": backward: expected a gradient of ", like.dtype, ", got ",
+                      g.dtype());
+    check<DeviceError>(g.device() == like.device, op, ": backward: expected a gradient on ", like.device,
+                       ", got one on ", g.device());
 }
 
 /// autograd.Function: puts outputs that Python computed on the tape. `backward` takes a list of gradients (None where

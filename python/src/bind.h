@@ -30,7 +30,7 @@ struct Binding {
 
 /// Other threads run while C++ works.
 class GilRelease {
-public:
+  public:
     GilRelease() : state_(PyEval_SaveThread()) {}
     ~GilRelease() {
         // A thread that comes back to a finalizing interpreter is ended there, by an unwinding no destructor survives.
@@ -44,7 +44,7 @@ public:
     GilRelease(const GilRelease&) = delete;
     GilRelease& operator=(const GilRelease&) = delete;
 
-private:
+  private:
     [[noreturn]] static void sleep_forever() {
         for (;;) std::this_thread::sleep_for(std::chrono::hours(24));
     }
@@ -63,7 +63,7 @@ using ReleaseGil = nb::call_guard<GilRelease>;
 
 }  // namespace vkml::python
 
-#define VKML_PYTHON(op)                                                                         \
-    static void bind_##op(::nanobind::module_& m, ::vkml::python::TensorClass& tensor);         \
-    static const ::vkml::python::Binding op##_binding(&bind_##op);                              \
+#define VKML_PYTHON(op)                                                                 \
+    static void bind_##op(::nanobind::module_& m, ::vkml::python::TensorClass& tensor); \
+    static const ::vkml::python::Binding op##_binding(&bind_##op);                      \
     static void bind_##op([[maybe_unused]] ::nanobind::module_& m, [[maybe_unused]] ::vkml::python::TensorClass& tensor)

@@ -110,8 +110,7 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
     });
     m.def("_cast", &cast, "input"_a, "dtype"_a, ReleaseGil());
     m.def("_to_device", &to_device, "input"_a, "device"_a, ReleaseGil());
-    tensor
-        .def("_copy_", &copy_in_place, "source"_a, ReleaseGil())
+    tensor.def("_copy_", &copy_in_place, "source"_a, ReleaseGil())
         .def("copy_", in_python("copy_"), nb::sig("def copy_(self, source: typing.Any) -> Tensor"),
              "Writes `source`, broadcast and converted, into the tensor. Returns the tensor.")
         .def(

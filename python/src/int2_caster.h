@@ -4,8 +4,8 @@
 
 namespace nanobind::detail {
 
-/// Int2 from an int or a sequence of one or two ints; given back as a tuple. What is no list of integers is refused by the
-/// reader of shapes, when the call is made.
+/// Int2 from an int or a sequence of one or two ints; given back as a tuple. What is no list of integers is refused by
+/// the reader of shapes, when the call is made.
 template <>
 struct type_caster<vkml::Int2> {
     static constexpr auto Name = const_name("int | collections.abc.Sequence[int]");
@@ -17,8 +17,12 @@ struct type_caster<vkml::Int2> {
         return true;
     }
 
-    bool from_python(handle src, std::uint32_t flags, cleanup_list* cleanup) noexcept { return dims.from_python(src, flags, cleanup); }
-    static handle from_cpp(vkml::Int2 pair, rv_policy, cleanup_list*) noexcept { return make_tuple(pair.h, pair.w).release(); }
+    bool from_python(handle src, std::uint32_t flags, cleanup_list* cleanup) noexcept {
+        return dims.from_python(src, flags, cleanup);
+    }
+    static handle from_cpp(vkml::Int2 pair, rv_policy, cleanup_list*) noexcept {
+        return make_tuple(pair.h, pair.w).release();
+    }
 
     vkml::Int2& get() {
         const vkml::Dims& read = dims.get();
@@ -30,7 +34,7 @@ struct type_caster<vkml::Int2> {
     explicit operator vkml::Int2*() { return &get(); }
     explicit operator vkml::Int2&() { return get(); }
 
-private:
+  private:
     make_caster<vkml::Dims> dims;
     vkml::Int2 value{0};
 };

@@ -119,8 +119,10 @@ TestAvgPool2d = op_cases(
     padding=[0, 1],
     ceil_mode=[False, True],
     count_include_pad=[True, False],
-    torch=lambda torch, x, kernel, stride=0, padding=0, ceil_mode=False, count_include_pad=True: torch.nn.functional.avg_pool2d(
-        x, kernel, stride_or_kernel(kernel, stride), padding, ceil_mode, count_include_pad
+    torch=lambda torch, x, kernel, stride=0, padding=0, ceil_mode=False, count_include_pad=True: (
+        torch.nn.functional.avg_pool2d(
+            x, kernel, stride_or_kernel(kernel, stride), padding, ceil_mode, count_include_pad
+        )
     ),
     errors=[
         (

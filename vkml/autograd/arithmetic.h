@@ -1,7 +1,8 @@
 #pragma once
 #include "vkml/core/tensor.h"
 
-/// The operators the engine itself needs. They are defined in vkml/ops: declared here so that autograd includes nothing above it.
+/// The operators the engine itself needs. They are defined in vkml/ops: declared here so that autograd includes nothing
+/// above it.
 namespace vkml {
 
 Tensor add(const Tensor& a, const Tensor& b);

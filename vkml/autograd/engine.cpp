@@ -23,11 +23,12 @@ void call_hooks(AutogradMeta& meta, Tensor& gradient) {
     for (const auto& [handle, hook] : hooks) {
         Tensor replaced = hook(gradient);
         if (!replaced.defined()) continue;
-        check(replaced.shape() == gradient.shape(), "hook: expected a gradient of shape ", gradient.shape(), ", got ", replaced.shape());
-        check<DTypeError>(replaced.dtype() == gradient.dtype(), "hook: expected a gradient of ", gradient.dtype(), ", got ",
-                          replaced.dtype());
-        check<DeviceError>(replaced.device() == gradient.device(), "hook: expected a gradient on ", gradient.device(), ", got one on ",
-                           replaced.device());
+        check(replaced.shape() == gradient.shape(), "hook: expected a gradient of shape ", gradient.shape(), ", got ",
+              replaced.shape());
+        check<DTypeError>(replaced.dtype() == gradient.dtype(), "hook: expected a gradient of ", gradient.dtype(),
+                          ", got ", replaced.dtype());
+        check<DeviceError>(replaced.device() == gradient.device(), "hook: expected a gradient on ", gradient.device(),
+                           ", got one on ", replaced.device());
         gradient = std::move(replaced);
     }
 }
@@ -43,7 +44,8 @@ void add_to_grad(AutogradMeta& meta, Tensor gradient) {
         Tensor sum;
         if (before.defined()) sum = add(before, gradient);
         // Whoever changes a gradient in place must not reach another tensor through it.
-        else sum = gradient.is_contiguous() && gradient.is_unique() ? gradient : clone(gradient);
+        else
+            sum = gradient.is_contiguous() && gradient.is_unique() ? gradient : clone(gradient);
         Tensor now;
         std::lock_guard lock(gradient_lock());
         if (meta.grad.is(before)) {
@@ -55,13 +57,14 @@ void add_to_grad(AutogradMeta& meta, Tensor gradient) {
     }
 }
 
-/// The nodes whose gradients are being computed now, on any thread. A pass that frees the graph frees a node only when the
-/// last visitor has left.
+/// The nodes whose gradients are being computed now, on any thread. A pass that frees the graph frees a node only when
+/// the last visitor has left.
 class Visit {
-public:
+  public:
     Visit(Node& node, bool frees) : node_(node), frees_(frees) {
         std::lock_guard lock(mutex());
-        check<Error>(!node.released, node.op, ": expected a graph kept by retain_graph=True, got one that a backward has freed");
+        check<Error>(!node.released, node.op,
+                     ": expected a graph kept by retain_graph=True, got one that a backward has freed");
         active().push_back(&node);
     }
     ~Visit() {
@@ -80,7 +83,7 @@ public:
     Visit& operator=(const Visit&) = delete;
     void finish() { finished_ = true; }
 
-private:
+  private:
     static std::mutex& mutex() {
         static auto* instance = new std::mutex;
         return *instance;
@@ -95,12 +98,14 @@ private:
 
 /// One backward pass: gradients waiting at nodes, worked off from the newest node to the oldest.
 class Pass {
-public:
+  public:
     Pass(BackwardOptions options, std::span<const Tensor> wanted) : options_(options), to_leaves_(wanted.empty()) {
         for (const Tensor& t : wanted) {
             const auto& meta = t.autograd();
-            if (meta->node) wanted_outputs_.insert({{meta->node.get(), meta->output}, {}});
-            else wanted_leaves_.insert({meta.get(), {}});
+            if (meta->node)
+                wanted_outputs_.insert({{meta->node.get(), meta->output}, {}});
+            else
+                wanted_leaves_.insert({meta.get(), {}});
         }
     }
 
@@ -128,7 +133,7 @@ public:
         return wanted_outputs_.at({meta->node.get(), meta->output});
     }
 
-private:
+  private:
     struct Waiting {
         std::uint64_t sequence;
         std::shared_ptr<Node> node;
@@ -187,7 +192,8 @@ private:
         add_to_grad(leaf, std::move(gradient));
     }
 
-    /// Marks the nodes from which a wanted tensor can be reached. Oldest first, so every answer is known when it is asked for.
+    /// Marks the nodes from which a wanted tensor can be reached. Oldest first, so every answer is known when it is
+    /// asked for.
     void mark_needed(const std::shared_ptr<AutogradMeta>& root) {
         if (!root->node) return;
         std::vector<Node*> order, stack{root->node.get()};
@@ -200,8 +206,7 @@ private:
                 if (edge.node && seen.insert(edge.node.get()).second) stack.push_back(edge.node.get());
         }
         std::ranges::sort(order, {}, &Node::sequence);
-        for (const auto& [key, gradient] : wanted_outputs_)
-            needed_.insert(key.first);
+        for (const auto& [key, gradient] : wanted_outputs_) needed_.insert(key.first);
         for (Node* node : order)
             for (const Edge& edge : node->edges)
                 if (wants(edge)) needed_.insert(node);
@@ -220,19 +225,22 @@ private:
 Tensor initial_gradient(std::string_view op, const Tensor& output, const Tensor& gradient) {
     check<Error>(output.requires_grad(), op, ": expected a tensor that requires grad, got one that does not");
     if (!gradient.defined()) {
-        check<Error>(output.numel() == 1, op, ": expected a gradient for an output of shape ", output.shape(), ", got none");
+        check<Error>(output.numel() == 1, op, ": expected a gradient for an output of shape ", output.shape(),
+                     ", got none");
         return full(output.shape(), 1.0, output.dtype(), output.device());
     }
-    check(gradient.shape() == output.shape(), op, ": gradient: expected shape ", output.shape(), ", got ", gradient.shape());
-    check<DTypeError>(gradient.dtype() == output.dtype(), op, ": gradient: expected ", output.dtype(), ", got ", gradient.dtype());
-    check<DeviceError>(gradient.device() == output.device(), op, ": gradient: expected a tensor on ", output.device(), ", got one on ",
-                       gradient.device());
+    check(gradient.shape() == output.shape(), op, ": gradient: expected shape ", output.shape(), ", got ",
+          gradient.shape());
+    check<DTypeError>(gradient.dtype() == output.dtype(), op, ": gradient: expected ", output.dtype(), ", got ",
+                      gradient.dtype());
+    check<DeviceError>(gradient.device() == output.device(), op, ": gradient: expected a tensor on ", output.device(),
+                       ", got one on ", gradient.device());
     return gradient;
 }
 
 void run(std::string_view op, Pass& pass, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
-    check(gradients.empty() || gradients.size() == outputs.size(), op, ": expected ", outputs.size(), " gradients, got ",
-          gradients.size());
+    check(gradients.empty() || gradients.size() == outputs.size(), op, ": expected ", outputs.size(),
+          " gradients, got ", gradients.size());
     std::vector<Tensor> initial;
     for (std::size_t i = 0; i < outputs.size(); i++)
         initial.push_back(initial_gradient(op, outputs[i], gradients.empty() ? Tensor{} : gradients[i]));
@@ -251,8 +259,8 @@ void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients
     run("backward", pass, outputs, gradients);
 }
 
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> gradients,
-                         BackwardOptions options) {
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         std::span<const Tensor> gradients, BackwardOptions options) {
     check(!inputs.empty(), "grad: expected at least one input, got none");
     for (const Tensor& t : inputs)
         check<Error>(t.requires_grad(), "grad: expected inputs that require grad, got one that does not");

@@ -8,13 +8,13 @@ void set_grad_enabled(bool enabled);
 
 /// Switches recording for a scope; the old value comes back, also after an exception.
 class GradMode {
-public:
+  public:
     explicit GradMode(bool enabled) : previous_(grad_enabled()) { set_grad_enabled(enabled); }
     ~GradMode() { set_grad_enabled(previous_); }
     GradMode(const GradMode&) = delete;
     GradMode& operator=(const GradMode&) = delete;
 
-private:
+  private:
     bool previous_;
 };
 

@@ -19,12 +19,14 @@ Saved save(const Tensor& t) {
 void check_unchanged(const Saved& saved, const Node& node, const char* what, int i) {
     if (!saved.tensor.defined() || !saved.tensor.storage()) return;
     const std::uint32_t now = saved.tensor.storage()->version.load();
-    check<Error>(now == saved.version, node.op, ": expected ", what, " ", i, " unchanged since the forward, got one modified in place (version ",
-                 now, ", expected ", saved.version, ")");
+    check<Error>(now == saved.version, node.op, ": expected ", what, " ", i,
+                 " unchanged since the forward, got one modified in place (version ", now, ", expected ", saved.version,
+                 ")");
 }
 
 void check_kept(const Node& node) {
-    check<Error>(!node.released, node.op, ": expected a graph kept by retain_graph=True, got one that a backward has freed");
+    check<Error>(!node.released, node.op,
+                 ": expected a graph kept by retain_graph=True, got one that a backward has freed");
 }
 
 Edge edge_of(const Tensor& t) {
@@ -118,16 +120,20 @@ void attach(std::string_view op, std::span<const Tensor> outputs, Inputs inputs,
 
 void check_in_place(std::string_view op, const Tensor& target) {
     if (!t_enabled || !target.requires_grad()) return;
-    check<Error>(!target.is_leaf(), op, ": expected a tensor that does not require grad, got a leaf that does; use no_grad()");
-    check<Error>(!target.autograd()->node->view, op, ": expected a tensor that owns its history, got a view of a recorded tensor; clone() it first");
+    check<Error>(!target.is_leaf(), op,
+                 ": expected a tensor that does not require grad, got a leaf that does; use no_grad()");
+    check<Error>(!target.autograd()->node->view, op,
+                 ": expected a tensor that owns its history, got a view of a recorded tensor; clone() it first");
 }
 
 void check_in_place(std::string_view op, const Tensor& target, Inputs sources) {
     check_in_place(op, target);
     const TensorImpl& t = target.impl();
     if (!t.is_view || target.requires_grad() || t.storage->use_count() == 1 || !tracks(sources)) return;
-    fail<Error>(op, ": expected a target that owns its memory when the source requires grad, got a view of a tensor whose history "
-                "would not hear of it; index the tensor itself, as in x[0, 1] = y");
+    fail<Error>(
+        op,
+        ": expected a target that owns its memory when the source requires grad, got a view of a tensor whose history "
+        "would not hear of it; index the tensor itself, as in x[0, 1] = y");
 }
 
 void wrote_in_place(const Tensor& target) {

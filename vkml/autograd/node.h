@@ -51,7 +51,7 @@ struct Edge {
 };
 
 class Node : public std::enable_shared_from_this<Node> {
-public:
+  public:
     Node(std::string_view op, GradFunction function);
     ~Node();
     Node(const Node&) = delete;
@@ -69,7 +69,7 @@ public:
 
 /// What a gradient function sees of its node.
 class Backward {
-public:
+  public:
     Backward(Node& node, std::span<const Tensor> grads, std::span<const char> needed)
         : node_(node), grads_(grads), needed_(needed) {}
 
@@ -81,7 +81,7 @@ public:
     /// False when nobody wants the gradient of that input.
     bool needs(int i) const { return needed_[static_cast<std::size_t>(i)] != 0; }
 
-private:
+  private:
     Node& node_;
     std::span<const Tensor> grads_;
     std::span<const char> needed_;
@@ -113,11 +113,11 @@ std::vector<Tensor> record(std::string_view op, std::vector<Tensor> outputs, Inp
     return outputs;
 }
 
-/// Refuses an in-place write that the tape could not follow: on a leaf that requires grad, or on a view of a recorded tensor
-/// (Error). Call it before the write, `wrote_in_place` after.
+/// Refuses an in-place write that the tape could not follow: on a leaf that requires grad, or on a view of a recorded
+/// tensor (Error). Call it before the write, `wrote_in_place` after.
 void check_in_place(std::string_view op, const Tensor& target);
-/// The same for a write of `sources`; refuses also a recorded source for a view of an unrecorded tensor, whose other views
-/// would keep the values without the history.
+/// The same for a write of `sources`; refuses also a recorded source for a view of an unrecorded tensor, whose other
+/// views would keep the values without the history.
 void check_in_place(std::string_view op, const Tensor& target, Inputs sources);
 /// Raises the version of the target's storage.
 void wrote_in_place(const Tensor& target);

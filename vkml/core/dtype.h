@@ -17,26 +17,29 @@ enum class Kind : std::uint8_t { boolean, integer, floating };
 /// Bytes of one element.
 constexpr std::size_t itemsize(DType d) {
     switch (d) {
-        case DType::none: return 0;
+        case DType::none:
+            return 0;
         case DType::boolean:
         case DType::u8:
-        case DType::i8: return 1;
+        case DType::i8:
+            return 1;
         case DType::i16:
         case DType::f16:
-        case DType::bf16: return 2;
+        case DType::bf16:
+            return 2;
         case DType::i32:
-        case DType::f32: return 4;
+        case DType::f32:
+            return 4;
         case DType::i64:
-        case DType::f64: return 8;
+        case DType::f64:
+            return 8;
     }
     return 0;
 }
 
 constexpr bool is_floating(DType d) { return d >= DType::f16; }
 constexpr bool is_integer(DType d) { return d >= DType::u8 && d <= DType::i64; }
-constexpr Kind kind(DType d) {
-    return is_floating(d) ? Kind::floating : is_integer(d) ? Kind::integer : Kind::boolean;
-}
+constexpr Kind kind(DType d) { return is_floating(d) ? Kind::floating : is_integer(d) ? Kind::integer : Kind::boolean; }
 
 /// The public name: "float32", "bool".
 constexpr std::string_view name(DType d) {
@@ -48,7 +51,8 @@ constexpr std::string_view name(DType d) {
 /// The dtype two tensors with axes combine to (PyTorch's lattice): f16 with bf16 gives f32, u8 with i8 gives i16.
 DType promote(DType a, DType b);
 
-/// The process-wide default for Python floats and integer-to-float results; f32 unless set. Takes floats only (DTypeError).
+/// The process-wide default for Python floats and integer-to-float results; f32 unless set. Takes floats only
+/// (DTypeError).
 DType default_dtype();
 void set_default_dtype(DType d);
 

@@ -6,7 +6,9 @@
 /// 16-bit floats on the host, by bits: to nearest, ties to even; subnormals kept, overflow to infinity, NaN stays NaN.
 namespace vkml {
 
-inline float float_from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+inline float float_from_bf16(std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 inline std::uint16_t bf16_from_float(float value) {
     const std::uint32_t u = std::bit_cast<std::uint32_t>(value);
@@ -35,7 +37,8 @@ inline std::uint16_t f16_from_float(float value) {
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(rounded) - 0x3f000000u));
 }
 
-/// A double rounded to float so that rounding once more to fewer bits gives the correctly rounded answer (round to odd).
+/// A double rounded to float so that rounding once more to fewer bits gives the correctly rounded answer (round to
+/// odd).
 inline float float_to_odd(double value) {
     const float nearest = static_cast<float>(value);
     if (static_cast<double>(nearest) == value || std::isnan(value) || std::isinf(nearest)) return nearest;

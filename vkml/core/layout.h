@@ -15,7 +15,8 @@ struct Layout {
     Layout() = default;
     /// Packed row-major at offset 0.
     explicit Layout(const Shape& shape);
-    Layout(const Shape& shape, const Strides& strides, std::int64_t offset) : shape(shape), strides(strides), offset(offset) {}
+    Layout(const Shape& shape, const Strides& strides, std::int64_t offset)
+        : shape(shape), strides(strides), offset(offset) {}
 
     int rank() const { return shape.size(); }
     /// Packed row-major; strides of extents 0 and 1 do not matter.

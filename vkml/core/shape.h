@@ -12,7 +12,7 @@ inline constexpr int kMaxRank = 8;
 
 /// A short list of extents or strides (in elements), outermost first. Throws ShapeError above rank 8.
 class Dims {
-public:
+  public:
     Dims() = default;
     Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
     explicit Dims(std::span<const std::int64_t> values);
@@ -40,7 +40,7 @@ public:
         return true;
     }
 
-private:
+  private:
     std::int64_t values_[kMaxRank] = {};
     int size_ = 0;
 };

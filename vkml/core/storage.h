@@ -16,7 +16,7 @@ struct Block;
 
 /// Whoever handed out a block takes it back here, from any thread.
 class BlockOwner {
-public:
+  public:
     virtual ~BlockOwner() = default;
     virtual void take_back(Block* block) noexcept = 0;
 };
@@ -24,7 +24,7 @@ public:
 /// One allocation. It outlives the tensors: a pool keeps it for reuse, and its epochs with it, which is what makes
 /// reuse of freed memory safe without waiting.
 struct Block : RefCounted<Block> {
-    Address address = 0;   // 256-byte aligned
+    Address address = 0;  // 256-byte aligned
     std::size_t bytes = 0;
     void* host = nullptr;  // where the host can read it directly, if anywhere
     Device device;
@@ -40,7 +40,8 @@ struct Block : RefCounted<Block> {
 
 using Storage = Ref<Block>;
 
-/// Host memory that something else owns (a NumPy array, a DLPack capsule); `release(context)` runs when the last tensor goes.
+/// Host memory that something else owns (a NumPy array, a DLPack capsule); `release(context)` runs when the last tensor
+/// goes.
 Storage borrow_host(void* data, std::size_t bytes, void* context, void (*release)(void*));
 
 }  // namespace vkml

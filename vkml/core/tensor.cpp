@@ -28,8 +28,10 @@ bool Tensor::requires_grad() const {
 }
 
 const Tensor& Tensor::requires_grad_(bool wanted) const {
-    check<DTypeError>(!wanted || is_floating(dtype()), "requires_grad: expected a floating-point tensor, got ", dtype());
-    check<Error>(wanted || is_leaf(), "requires_grad: expected a leaf tensor to switch off, got the result of an operator");
+    check<DTypeError>(!wanted || is_floating(dtype()), "requires_grad: expected a floating-point tensor, got ",
+                      dtype());
+    check<Error>(wanted || is_leaf(),
+                 "requires_grad: expected a leaf tensor to switch off, got the result of an operator");
     auto& meta = impl().autograd;
     if (!meta && wanted) meta = std::make_shared<AutogradMeta>();
     if (meta && !meta->node) meta->requires_grad = wanted;

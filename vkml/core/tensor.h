@@ -33,7 +33,7 @@ struct TensorImpl : RefCounted<TensorImpl> {
 };
 
 class Tensor {
-public:
+  public:
     /// Undefined: what an optional tensor argument defaults to.
     Tensor() = default;
     Tensor(Storage storage, const Layout& layout, DType dtype, Device device);
@@ -43,7 +43,7 @@ public:
 
     const Shape& shape() const { return impl().layout.shape; }
     const Strides& strides() const { return impl().layout.strides; }  ///< in elements
-    std::int64_t offset() const { return impl().layout.offset; }      ///< of the first element in its storage, in elements
+    std::int64_t offset() const { return impl().layout.offset; }  ///< of the first element in its storage, in elements
     const Layout& layout() const { return impl().layout; }
     int ndim() const { return impl().layout.rank(); }
     /// Extent along a possibly negative axis.
@@ -87,8 +87,8 @@ public:
     Tensor to(DType dtype) const;
     /// The one element of the tensor; waits for it. Throws Error unless numel() is 1.
     double item() const;
-    /// The elements in row-major order; waits for them. T must be the dtype's own type (float for f32, std::int64_t for i64,
-    /// std::uint16_t for the bits of f16 and bf16, std::uint8_t for bool); else DTypeError.
+    /// The elements in row-major order; waits for them. T must be the dtype's own type (float for f32, std::int64_t for
+    /// i64, std::uint16_t for the bits of f16 and bf16, std::uint8_t for bool); else DTypeError.
     template <class T>
     std::vector<T> to_vector() const;
     /// See vkml/autograd/engine.h.
@@ -104,7 +104,7 @@ public:
         return *impl_;
     }
 
-private:
+  private:
     [[noreturn]] static void undefined();
     Ref<TensorImpl> impl_;
 };

@@ -22,7 +22,7 @@ struct Limits {
     std::uint32_t subgroup_size = 1, min_subgroup_size = 1, max_subgroup_size = 1;
     std::uint64_t max_allocation = UINT64_MAX;
     std::uint64_t total_memory = 0;
-    std::uint32_t compute_units = 0;  // 0: the device does not say
+    std::uint32_t compute_units = 0;             // 0: the device does not say
     bool f16_storage = true, i8_storage = true;  // can 16- and 8-bit elements be loaded and stored
     bool f16 = true, f64 = true, i64 = true;     // arithmetic
     bool denormals_f32 = true;                   // subnormal f32 kept by arithmetic
@@ -55,7 +55,7 @@ struct GpuSpan {
 
 /// Commands of one in-order queue. Calls come from one thread at a time: Stream holds the lock.
 class Backend {
-public:
+  public:
     virtual ~Backend() = default;
 
     virtual Device device() const = 0;
@@ -67,7 +67,8 @@ public:
 
     /// Records one dispatch after those recorded before, with no barrier of its own.
     /// Throws NotImplementedError when the kernel has no form for this dtype here.
-    virtual void dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args) = 0;
+    virtual void dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid,
+                          std::span<const std::byte> args) = 0;
     /// Records a copy between device addresses; the ranges do not overlap.
     virtual void copy(Address dst, Address src, std::size_t bytes) = 0;
     /// Everything recorded later sees the writes of everything recorded earlier.
@@ -98,14 +99,15 @@ struct DeviceRecord {
     std::string why = {};
 };
 
-/// The seams to the backends: what hardware there is, and one of them opened. Defined in runtime/cpu and runtime/vulkan.
+/// The seams to the backends: what hardware there is, and one of them opened. Defined in runtime/cpu and
+/// runtime/vulkan.
 namespace cpu {
 DeviceRecord record();
 std::unique_ptr<Backend> open();
 }  // namespace cpu
 namespace vulkan {
-/// Every physical device, best first: discrete, integrated, virtual, CPU-type; unusable ones last. Never throws: without a
-/// loader or a driver the list holds one unusable record that says why.
+/// Every physical device, best first: discrete, integrated, virtual, CPU-type; unusable ones last. Never throws:
+/// without a loader or a driver the list holds one unusable record that says why.
 std::vector<DeviceRecord> records();
 /// Opens the device at that position in records(). Throws DeviceError.
 std::unique_ptr<Backend> open(int index);

@@ -11,8 +11,8 @@ void CaptureLog::keep(const Block* block) {
     if (block && block->owner != pool_.get()) touched_.try_emplace(block, Storage(const_cast<Block*>(block)));
 }
 
-void CaptureLog::note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                               Uses reads, Uses writes) {
+void CaptureLog::note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid,
+                               std::span<const std::byte> args, Uses reads, Uses writes) {
     for (const Use& use : reads) keep(use.block());
     for (const Use& use : writes) keep(use.block());
     Command command{.what = Command::What::dispatch, .dtype = dtype, .kernel = &kernel, .spec = spec, .grid = grid};
@@ -22,8 +22,8 @@ void CaptureLog::note_dispatch(const Kernel& kernel, DType dtype, const Spec& sp
     commands_.push_back(command);
 }
 
-void CaptureLog::note_copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
-                           std::size_t bytes) {
+void CaptureLog::note_copy(const Storage& target, std::size_t target_offset, const Storage& source,
+                           std::size_t source_offset, std::size_t bytes) {
     keep(target.get());
     keep(source.get());
     Command command{.what = Command::What::copy};
@@ -41,8 +41,12 @@ void CaptureLog::play(Backend& backend) const {
             case Command::What::dispatch:
                 backend.dispatch(*c.kernel, c.dtype, c.spec, c.grid, std::span(args_).subspan(c.args, c.args_size));
                 break;
-            case Command::What::copy: backend.copy(c.target, c.source, c.bytes); break;
-            case Command::What::barrier: backend.barrier(); break;
+            case Command::What::copy:
+                backend.copy(c.target, c.source, c.bytes);
+                break;
+            case Command::What::barrier:
+                backend.barrier();
+                break;
         }
     }
 }

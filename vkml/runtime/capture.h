@@ -6,11 +6,12 @@
 
 namespace vkml {
 
-/// A recorded run of device work. Recording runs `work` once; `replay` submits the same commands again, on the same tensors,
-/// at the cost of one submit. Values that the host passed in (numbers, seeds, tensors made from host data) are those of the
-/// recording; values that tensors hold are read anew. Reading a tensor on the host inside `work` is an Error.
+/// A recorded run of device work. Recording runs `work` once; `replay` submits the same commands again, on the same
+/// tensors, at the cost of one submit. Values that the host passed in (numbers, seeds, tensors made from host data) are
+/// those of the recording; values that tensors hold are read anew. Reading a tensor on the host inside `work` is an
+/// Error.
 class Capture {
-public:
+  public:
     Capture(Stream& stream, const std::function<void()>& work);
     ~Capture();
     Capture(Capture&&) noexcept;
@@ -20,7 +21,7 @@ public:
     /// Commands per replay, barriers included.
     std::size_t size() const;
 
-private:
+  private:
     Stream* stream_;
     std::unique_ptr<CaptureLog> log_;
 };

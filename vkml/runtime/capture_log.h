@@ -10,15 +10,15 @@
 
 namespace vkml {
 
-/// What a stream notes down while a capture runs: the commands, the memory they touch, and a pool of their own, so that every
-/// address stays what it was until the capture goes.
+/// What a stream notes down while a capture runs: the commands, the memory they touch, and a pool of their own, so that
+/// every address stays what it was until the capture goes.
 class CaptureLog {
-public:
+  public:
     explicit CaptureLog(Backend& backend) : pool_(std::make_unique<Pool>(backend, MemoryKind::device)) {}
 
     Storage allocate(std::size_t bytes) { return pool_->allocate(bytes); }
-    void note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
-                       Uses writes);
+    void note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
+                       Uses reads, Uses writes);
     void note_copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
                    std::size_t bytes);
     void note_barrier();
@@ -27,12 +27,10 @@ public:
     void play(Backend& backend) const;
     std::size_t size() const { return commands_.size(); }
     /// Ends the log. Tensors that were made while it ran may still live in its memory.
-    std::unique_ptr<Pool> take_pool() {
-        return std::move(pool_);
-    }
+    std::unique_ptr<Pool> take_pool() { return std::move(pool_); }
     std::thread::id thread() const { return thread_; }
 
-private:
+  private:
     struct Command {
         enum class What : std::uint8_t { dispatch, copy, barrier } what;
         DType dtype = DType::none;

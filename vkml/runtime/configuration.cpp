@@ -8,10 +8,21 @@ namespace vkml {
 namespace {
 
 constexpr const char* kNames[] = {
-    "VKML_DEVICE",          "VKML_THREADS",         "VKML_EAGER",          "VKML_LOG",
-    "VKML_MIN_SPEC",        "VKML_PIPELINE_CACHE",  "VKML_VULKAN_DEBUG",   "VKML_VULKAN_DUMP",
-    "VKML_VULKAN_VALIDATION", "VKML_MATMUL_PRECISION", "VKML_GEMM_KERNEL", "VKML_GEMM_DB",
-    "VKML_GEMV",            "VKML_GEMM_SPLITK",     "VKML_GEMM_SPLITK_SPLITS",
+    "VKML_DEVICE",
+    "VKML_THREADS",
+    "VKML_EAGER",
+    "VKML_LOG",
+    "VKML_MIN_SPEC",
+    "VKML_PIPELINE_CACHE",
+    "VKML_VULKAN_DEBUG",
+    "VKML_VULKAN_DUMP",
+    "VKML_VULKAN_VALIDATION",
+    "VKML_MATMUL_PRECISION",
+    "VKML_GEMM_KERNEL",
+    "VKML_GEMM_DB",
+    "VKML_GEMV",
+    "VKML_GEMM_SPLITK",
+    "VKML_GEMM_SPLITK_SPLITS",
 };
 
 const std::vector<Setting>& settings() {

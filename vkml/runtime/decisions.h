@@ -11,7 +11,8 @@
 /// Which kernel variant ran, and why: choices are tables, first fit wins, the last always fits.
 namespace vkml {
 
-/// One choice. `site` names the table ("matmul.kernel"), `instead_of` the first variant that was refused, `because` its reason.
+/// One choice. `site` names the table ("matmul.kernel"), `instead_of` the first variant that was refused, `because` its
+/// reason.
 struct Decision {
     std::string site, op, chose, instead_of, because;
     std::uint64_t seq = 0;       // position among all decisions of the process
@@ -43,8 +44,8 @@ constexpr const char* never(const Problem&, const Limits&) {
 
 /// Index of the first row that fits. The choice is published while decisions are recorded.
 template <class Problem, std::size_t N>
-std::size_t choose(std::string_view site, std::string_view op, const Variant<Problem> (&table)[N], const Problem& problem,
-                   const Limits& limits) {
+std::size_t choose(std::string_view site, std::string_view op, const Variant<Problem> (&table)[N],
+                   const Problem& problem, const Limits& limits) {
     const char* first_refusal = nullptr;
     for (std::size_t i = 0; i < N; i++) {
         const char* refusal = table[i].refuses(problem, limits);
@@ -53,8 +54,8 @@ std::size_t choose(std::string_view site, std::string_view op, const Variant<Pro
             continue;
         }
         if (recording_decisions()) [[unlikely]]
-            publish({std::string(site), std::string(op), std::string(table[i].name), i ? std::string(table[0].name) : "",
-                     first_refusal ? first_refusal : "first choice fits"});
+            publish({std::string(site), std::string(op), std::string(table[i].name),
+                     i ? std::string(table[0].name) : "", first_refusal ? first_refusal : "first choice fits"});
         return i;
     }
     return N - 1;

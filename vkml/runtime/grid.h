@@ -10,7 +10,8 @@ namespace vkml {
 /// linearGroup() in slang/launch.slang undoes the fold.
 inline constexpr std::uint64_t kGridFold = 32768;
 
-/// A grid of at least `groups` workgroups in one dimension. Kernels check their index: up to 32767 groups may be surplus.
+/// A grid of at least `groups` workgroups in one dimension. Kernels check their index: up to 32767 groups may be
+/// surplus.
 inline Grid linear_grid(std::uint64_t groups) {
     if (groups <= kGridFold) return {static_cast<std::uint32_t>(groups), 1, 1};
     const std::uint64_t rows = (groups + kGridFold - 1) / kGridFold;

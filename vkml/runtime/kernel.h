@@ -27,9 +27,10 @@ struct Grid {
     std::uint32_t x = 1, y = 1, z = 1;
 };
 
-/// Values of the specialization constants with ids 0, 1, 2, ... (`[vk::constant_id(n)]`). bool is 0 or 1, float by its bits.
+/// Values of the specialization constants with ids 0, 1, 2, ... (`[vk::constant_id(n)]`). bool is 0 or 1, float by its
+/// bits.
 class Spec {
-public:
+  public:
     static constexpr int kMax = 16;
     Spec() = default;
     Spec(std::initializer_list<std::uint32_t> values) {
@@ -40,7 +41,7 @@ public:
     std::span<const std::uint32_t> values() const { return {values_.data(), static_cast<std::size_t>(size_)}; }
     friend bool operator==(const Spec& a, const Spec& b) { return a.size_ == b.size_ && a.values_ == b.values_; }
 
-private:
+  private:
     std::array<std::uint32_t, kMax> values_{};
     int size_ = 0;
 };
@@ -56,8 +57,9 @@ struct Kernel {
     CpuFunction cpu = nullptr;
 };
 
-/// Where a kernel reports an index out of range or a division by zero: the first report wins, the host raises it at its next
-/// read. Shared by all kernels of a stream; a kernel gets its address in the arguments. Mirrored in slang/fault.slang.
+/// Where a kernel reports an index out of range or a division by zero: the first report wins, the host raises it at its
+/// next read. Shared by all kernels of a stream; a kernel gets its address in the arguments. Mirrored in
+/// slang/fault.slang.
 struct Fault {
     std::uint32_t code = 0;  // 0: none
     std::uint32_t site = 0;  // which operator: an index into the table of fault_site()

@@ -27,7 +27,8 @@ LogLevel log_level() { return level(); }
 
 void log(LogLevel at, std::string_view message) {
     if (at < level().load() || at == LogLevel::off) return;
-    std::fprintf(stderr, "vkml %s: %.*s\n", kNames[static_cast<int>(at)].data(), static_cast<int>(message.size()), message.data());
+    std::fprintf(stderr, "vkml %s: %.*s\n", kNames[static_cast<int>(at)].data(), static_cast<int>(message.size()),
+                 message.data());
 }
 
 }  // namespace vkml

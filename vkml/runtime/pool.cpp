@@ -42,7 +42,8 @@ Pool::~Pool() {
 Storage Pool::allocate(std::size_t bytes) {
     // The last of the free lists ends here.
     static_assert(16 + (42 - 8 - 4) * 8 == kClasses);
-    check<OutOfMemoryError>(bytes <= std::size_t{1} << 42, "allocation: expected at most 2^42 bytes (the pool's largest block), got ", bytes);
+    check<OutOfMemoryError>(bytes <= std::size_t{1} << 42,
+                            "allocation: expected at most 2^42 bytes (the pool's largest block), got ", bytes);
     const int size_class = size_class_of(std::max<std::size_t>(bytes, 1));
     std::lock_guard lock(mutex_);
     PooledBlock* block = find_free(size_class);

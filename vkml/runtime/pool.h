@@ -20,11 +20,11 @@ struct MemoryStats {
     }
 };
 
-/// Cuts device memory into blocks by size class and keeps freed blocks for the next request of their class, so a repeated
-/// step reaches a state without new device allocations. A block is reusable as soon as it is freed: the stream is in
-/// order, and the epochs on the block bring the barrier. Any thread may allocate and free.
+/// Cuts device memory into blocks by size class and keeps freed blocks for the next request of their class, so a
+/// repeated step reaches a state without new device allocations. A block is reusable as soon as it is freed: the stream
+/// is in order, and the epochs on the block bring the barrier. Any thread may allocate and free.
 class Pool final : public BlockOwner {
-public:
+  public:
     Pool(Backend& backend, MemoryKind kind) : backend_(backend), kind_(kind) {}
     ~Pool() override;
     Pool(const Pool&) = delete;
@@ -39,7 +39,7 @@ public:
     MemoryStats stats() const;
     void reset_peak();
 
-private:
+  private:
     struct Slab {
         Memory memory;
         std::size_t used = 0;  // carved from the start

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kMaxDevices = 64;
 
-/// Never destroyed: tensors may outlive every static, and drivers dislike being torn down at exit. Work in flight is waited for.
+/// Never destroyed: tensors may outlive every static, and drivers dislike being torn down at exit. Work in flight is
+/// waited for.
 struct Registry {
     std::mutex mutex;
     std::array<std::atomic<Stream*>, kMaxDevices + 1> streams{};  // 0: the CPU, 1 + n: vulkan:n
@@ -30,9 +31,7 @@ struct Registry {
             }
         });
     }
-    void store_default(Device d) {
-        default_device = d.is_cpu() ? 0u : 1u + static_cast<std::uint32_t>(d.index);
-    }
+    void store_default(Device d) { default_device = d.is_cpu() ? 0u : 1u + static_cast<std::uint32_t>(d.index); }
 };
 
 Registry& registry() {
@@ -80,13 +79,16 @@ bool has_vulkan() {
 }
 
 Stream& stream(Device device) {
-    check<DeviceError>(device.index >= 0 && device.index < kMaxDevices, "device: expected an index below 64, got ", device);
+    check<DeviceError>(device.index >= 0 && device.index < kMaxDevices, "device: expected an index below 64, got ",
+                       device);
     if (Stream* opened = registry().streams[slot(device)].load(std::memory_order_acquire)) [[likely]]
         return *opened;
     return open(device);
 }
 
-Device default_device() { return t_in_scope ? t_scope : device_in(registry().default_device.load(std::memory_order_relaxed)); }
+Device default_device() {
+    return t_in_scope ? t_scope : device_in(registry().default_device.load(std::memory_order_relaxed));
+}
 
 void set_default_device(Device device) {
     stream(device);  // raises here rather than at the next operator

@@ -10,12 +10,14 @@
 /// Which devices there are, and the stream of each.
 namespace vkml {
 
-/// All devices, best first: real GPUs, then the CPU, then CPU-type Vulkan devices, then what cannot be used, with the reason.
+/// All devices, best first: real GPUs, then the CPU, then CPU-type Vulkan devices, then what cannot be used, with the
+/// reason.
 std::vector<DeviceRecord> devices();
 /// True when a Vulkan device can be opened.
 bool has_vulkan();
 
-/// The stream of a device, opened at its first use and kept to the end of the process. Throws DeviceError if there is none.
+/// The stream of a device, opened at its first use and kept to the end of the process. Throws DeviceError if there is
+/// none.
 Stream& stream(Device device);
 inline Stream& stream_of(const Tensor& t) { return stream(t.device()); }
 
@@ -25,13 +27,13 @@ void set_default_device(Device device);
 
 /// Makes `device` the default of this thread while it lives.
 class DeviceScope {
-public:
+  public:
     explicit DeviceScope(Device device);
     ~DeviceScope();
     DeviceScope(const DeviceScope&) = delete;
     DeviceScope& operator=(const DeviceScope&) = delete;
 
-private:
+  private:
     Device previous_;
     bool had_previous_;
 };

@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t kChunks = 4;        // CHUNKS of every module
 constexpr std::uint32_t kSmallGroup = 128;  // several short rows share one, and every device allows it
 constexpr std::uint32_t kAcrossRows = 32;
-constexpr std::uint32_t kLongLanes = 512;   // invocations on a row that does not fit
-constexpr std::uint64_t kPartTiles = 4;     // rounds of those in one part of it
+constexpr std::uint32_t kLongLanes = 512;  // invocations on a row that does not fit
+constexpr std::uint64_t kPartTiles = 4;    // rounds of those in one part of it
 
 enum Structure : std::size_t { kResident, kSplit, kLooped };
 std::atomic<int> forced{-1};
@@ -37,18 +37,22 @@ std::uint64_t wanted_groups(const Limits& limits) { return 2ull * (limits.comput
 
 const char* refuses_resident(const Problem& p, const Limits&) {
     if (p.only >= 0 && p.only != kResident) return "another structure is forced";
-    return p.cols > std::uint64_t{p.most_lanes()} * p.width * kChunks ? "the row does not fit in a workgroup's registers" : nullptr;
+    return p.cols > std::uint64_t{p.most_lanes()} * p.width * kChunks
+               ? "the row does not fit in a workgroup's registers"
+               : nullptr;
 }
 
 const char* refuses_split(const Problem& p, const Limits& limits) {
     if (p.only == kSplit) return nullptr;
     if (p.only >= 0) return "another structure is forced";
-    if (p.cols <= std::uint64_t{p.long_lanes()} * p.width * kChunks * kPartTiles) return "the row is too short to share";
+    if (p.cols <= std::uint64_t{p.long_lanes()} * p.width * kChunks * kPartTiles)
+        return "the row is too short to share";
     const std::uint64_t rows_per_group = p.across ? p.across_rows : 1;
     return ceil_div(p.rows, rows_per_group) >= wanted_groups(limits) ? "the rows fill the device" : nullptr;
 }
 
-constexpr Variant<Problem> structures[] = {{"resident", refuses_resident}, {"split", refuses_split}, {"looped", never<Problem>}};
+constexpr Variant<Problem> structures[] = {
+    {"resident", refuses_resident}, {"split", refuses_split}, {"looped", never<Problem>}};
 
 bool vectorises(const RowArgs& a, int rank, std::uint32_t width, bool float_parameters) {
     if (a.x_step != 1 || a.inner != 1 || a.cols % width != 0) return false;
@@ -87,13 +91,13 @@ Geometry geometry(const Problem& p, std::size_t structure) {
     g.chunks = kChunks;
     g.lanes = p.long_lanes();
     g.threads = p.across ? kSmallGroup : g.lanes;
-    g.parts = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(ceil_div(pieces, static_cast<std::uint64_t>(g.lanes) * g.chunks * kPartTiles), kLongLanes));
+    g.parts = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        ceil_div(pieces, static_cast<std::uint64_t>(g.lanes) * g.chunks * kPartTiles), kLongLanes));
     return g;
 }
 
-void launch_split(Stream& on, const RowKernels& kernels, DType dtype, const Spec& spec, Grid grid, RowArgs args, std::uint64_t parts,
-                  UseList reads, UseList writes) {
+void launch_split(Stream& on, const RowKernels& kernels, DType dtype, const Spec& spec, Grid grid, RowArgs args,
+                  std::uint64_t parts, UseList reads, UseList writes) {
     const std::size_t value = dtype == DType::f64 ? 8 : 4;
     const Storage scratch = on.allocate(static_cast<std::size_t>(args.rows * parts) * 3 * value);
     args.scratch = scratch->address;
@@ -102,7 +106,8 @@ void launch_split(Stream& on, const RowKernels& kernels, DType dtype, const Spec
     Use all[7] = {scratch, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}};
     VKML_ASSERT(reads.size() < std::size(all));
     std::copy(reads.begin(), reads.end(), all + 1);
-    on.launch(*kernels.apply, dtype, spec, grid, args, {all[0], all[1], all[2], all[3], all[4], all[5], all[6]}, writes);
+    on.launch(*kernels.apply, dtype, spec, grid, args, {all[0], all[1], all[2], all[3], all[4], all[5], all[6]},
+              writes);
 }
 
 }  // namespace
@@ -124,7 +129,8 @@ RowLayout row_layout(const Tensor& x, int axis, int count) {
     const Collapsed rows = collapse(row_shape, {&row_strides, 1});
     if (element.shape.size() > 1 || rows.shape.size() > 3) return out;
     constexpr std::uint64_t most = std::uint64_t{1} << 31;
-    check<NotImplementedError>(cols < most && inner < most, "rows: expected fewer than 2147483648 elements along and behind the axis, got ",
+    check<NotImplementedError>(cols < most && inner < most,
+                               "rows: expected fewer than 2147483648 elements along and behind the axis, got ",
                                std::max(cols, inner));
     RowArgs& a = out.args;
     a.x = x.address();
@@ -143,28 +149,35 @@ RowLayout row_layout(const Tensor& x, int axis, int count) {
     return out;
 }
 
-void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout, bool float_parameters,
-                 std::uint32_t flag, UseList reads, UseList writes) {
+void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout,
+                 bool float_parameters, std::uint32_t flag, UseList reads, UseList writes) {
     Stream& on = stream_of(x);
     const RowArgs& args = layout.args;
     if (args.rows == 0 || args.cols == 0) return;
     const auto rank = static_cast<std::uint32_t>(layout.rank);
     const auto parameters = float_parameters ? 1u : 0u;
     if (on.backend().synchronous()) {
-        on.launch(*kernels.resident, x.dtype(), Spec{1, 1, 0, 0, 1, rank, 1, parameters, flag}, Grid{}, args, reads, writes);
+        on.launch(*kernels.resident, x.dtype(), Spec{1, 1, 0, 0, 1, rank, 1, parameters, flag}, Grid{}, args, reads,
+                  writes);
         return;
     }
     const Limits& limits = on.limits();
-    Problem p{args.rows, args.cols, static_cast<std::uint32_t>(16 / itemsize(x.dtype())), args.inner != 1, 1, most_threads(limits),
+    Problem p{args.rows,       args.cols, static_cast<std::uint32_t>(16 / itemsize(x.dtype())),
+              args.inner != 1, 1,         most_threads(limits),
               forced.load()};
-    p.across_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(std::uint64_t{args.inner}), kAcrossRows));
+    p.across_rows =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(std::uint64_t{args.inner}), kAcrossRows));
     const std::size_t structure = choose(kernels.site, op, structures, p, limits);
     const Geometry g = geometry(p, structure);
     const bool vector = vectorises(args, layout.rank, p.width, float_parameters);
-    const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u, vector ? 1u : 0u, g.chunks, rank, g.parts, parameters, flag};
+    const Spec spec{g.threads,  g.lanes, p.across ? 1u : 0u, vector ? 1u : 0u, g.chunks, rank, g.parts,
+                    parameters, flag};
     const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));
-    if (structure == kSplit) launch_split(on, kernels, x.dtype(), spec, grid, args, g.parts, reads, writes);
-    else on.launch(structure == kResident ? *kernels.resident : *kernels.looped, x.dtype(), spec, grid, args, reads, writes);
+    if (structure == kSplit)
+        launch_split(on, kernels, x.dtype(), spec, grid, args, g.parts, reads, writes);
+    else
+        on.launch(structure == kResident ? *kernels.resident : *kernels.looped, x.dtype(), spec, grid, args, reads,
+                  writes);
 }
 
 void force_row_structure(std::string_view name) {

@@ -17,7 +17,8 @@ struct RowKernels {
     const Kernel *resident, *looped, *partial, *apply;
 };
 
-/// Where the rows along axes [axis, axis + count) of a tensor lie. `rank` is 0 when the arguments cannot say it: pack the tensor.
+/// Where the rows along axes [axis, axis + count) of a tensor lie. `rank` is 0 when the arguments cannot say it: pack
+/// the tensor.
 struct RowLayout {
     RowArgs args{};
     int rank = 0;
@@ -27,12 +28,13 @@ RowLayout row_layout(const Tensor& x, int axis, int count = 1);
 /// Values of the specialization constants a CPU function reads.
 inline constexpr int kRowRank = 5, kRowFloatParameters = 7, kRowFlag = 8;
 
-/// Takes the arguments with all pointers set, chooses the structure and records it. `flag` is the operator's own constant;
-/// `float_parameters` says that weight and bias are f32 whatever the dtype.
-void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout, bool float_parameters,
-                 std::uint32_t flag, UseList reads, UseList writes);
+/// Takes the arguments with all pointers set, chooses the structure and records it. `flag` is the operator's own
+/// constant; `float_parameters` says that weight and bias are f32 whatever the dtype.
+void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout,
+                 bool float_parameters, std::uint32_t flag, UseList reads, UseList writes);
 
-/// For tests: the structure ("resident", "split", "looped") that is taken wherever it can run; empty restores the table.
+/// For tests: the structure ("resident", "split", "looped") that is taken wherever it can run; empty restores the
+/// table.
 void force_row_structure(std::string_view name);
 
 /// The two floats whose sum a kernel takes for eps.

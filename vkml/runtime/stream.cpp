@@ -19,8 +19,12 @@ constexpr std::size_t kStagingInFlight = std::size_t{256} << 20;
 }  // namespace
 
 Stream::Stream(std::unique_ptr<Backend> backend)
-    : backend_(std::move(backend)), device_(backend_->device()), pool_(*backend_, MemoryKind::device),
-      staging_pool_(*backend_, MemoryKind::host), batch_(kFirstBatch), synchronous_(backend_->synchronous()) {
+    : backend_(std::move(backend)),
+      device_(backend_->device()),
+      pool_(*backend_, MemoryKind::device),
+      staging_pool_(*backend_, MemoryKind::host),
+      batch_(kFirstBatch),
+      synchronous_(backend_->synchronous()) {
     fault_memory_ = backend_->allocate(sizeof(Fault), MemoryKind::host);
     new (fault_memory_.host) Fault{};
 }
@@ -44,8 +48,8 @@ Storage Stream::allocate(std::size_t bytes) {
     }
 }
 
-void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
-                    Uses writes) {
+void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
+                    Uses reads, Uses writes) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     std::lock_guard lock(mutex_);
     order(reads, writes);

@@ -18,12 +18,12 @@ namespace vkml {
 
 /// The block a dispatch touches through a tensor or a storage; nothing for an undefined or empty one.
 class Use {
-public:
+  public:
     Use(const Tensor& t) : block_(t.defined() ? t.storage().get() : nullptr) {}
     Use(const Storage& s) : block_(s.get()) {}
     Block* block() const { return block_; }
 
-private:
+  private:
     Block* block_;
 };
 using Uses = std::span<const Use>;
@@ -31,11 +31,11 @@ using UseList = std::initializer_list<Use>;
 
 class CaptureLog;
 
-/// The one in-order queue of a device: every operator on it records here and returns at once. A dispatch waits on an earlier
-/// one only if they touch the same block in a conflicting way: each block carries the epoch of its last read and write, a
-/// barrier starts a new epoch. Any thread may call; calls are serialised.
+/// The one in-order queue of a device: every operator on it records here and returns at once. A dispatch waits on an
+/// earlier one only if they touch the same block in a conflicting way: each block carries the epoch of its last read
+/// and write, a barrier starts a new epoch. Any thread may call; calls are serialised.
 class Stream {
-public:
+  public:
     explicit Stream(std::unique_ptr<Backend> backend);
     ~Stream();
     Stream(const Stream&) = delete;
@@ -45,7 +45,8 @@ public:
     const Limits& limits() const { return backend_->limits(); }
     Backend& backend() { return *backend_; }
 
-    /// Memory in stream order: what it held before is overwritten only after earlier work is done. Throws OutOfMemoryError.
+    /// Memory in stream order: what it held before is overwritten only after earlier work is done. Throws
+    /// OutOfMemoryError.
     Storage allocate(std::size_t bytes);
 
     /// Records one dispatch that reads and writes the blocks named. An empty grid does nothing.
@@ -60,8 +61,8 @@ public:
 
     /// The same for a kernel that reaches its tensors through a table: any number of them.
     template <class Args>
-    void launch_many(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args, std::span<const Tensor> reads,
-                     std::span<const Tensor> writes) {
+    void launch_many(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args,
+                     std::span<const Tensor> reads, std::span<const Tensor> writes) {
         static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
         const std::vector<Use> from(reads.begin(), reads.end()), to(writes.begin(), writes.end());
         record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), from, to);
@@ -72,7 +73,8 @@ public:
     /// Device to host; waits for everything recorded so far and raises what kernels reported.
     void download(void* target, const Storage& source, std::size_t offset, std::size_t bytes);
     /// Device to device within this stream; the ranges do not overlap.
-    void copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset, std::size_t bytes);
+    void copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
+              std::size_t bytes);
 
     /// Starts the device on what was recorded; returns the position to wait for.
     Timepoint submit();
@@ -80,7 +82,8 @@ public:
     /// Waits for everything recorded so far and raises what kernels reported.
     void synchronize();
 
-    /// For a kernel's arguments: where to report a fault. The report is raised at the next host read (on the CPU, at once).
+    /// For a kernel's arguments: where to report a fault. The report is raised at the next host read (on the CPU, at
+    /// once).
     Address fault_address();
 
     MemoryStats memory_stats() const { return pool_.stats(); }
@@ -95,10 +98,10 @@ public:
     /// Where allocations and dispatches are also noted down while a capture runs; null ends it. See runtime/capture.h.
     void set_capture(CaptureLog* log);
 
-private:
+  private:
     friend class Capture;
-    void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args, Uses reads,
-                Uses writes);
+    void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
+                Uses reads, Uses writes);
     void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
     void upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes);
     void after_recording(std::size_t bytes);

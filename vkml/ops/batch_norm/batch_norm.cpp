@@ -21,8 +21,8 @@ void check_channels(std::string_view op, std::string_view name, const Tensor& x,
     if (!t.defined()) return;
     const Shape channels{x.shape()[1]};
     check(t.shape() == channels, op, ": ", name, ": expected shape ", channels, ", got ", t.shape());
-    check<DTypeError>(t.dtype() == x.dtype() || t.dtype() == DType::f32, op, ": ", name, ": expected ", x.dtype(), " or float32, got ",
-                      t.dtype());
+    check<DTypeError>(t.dtype() == x.dtype() || t.dtype() == DType::f32, op, ": ", name, ": expected ", x.dtype(),
+                      " or float32, got ", t.dtype());
     common_device(op, {&x, &t});
 }
 
@@ -49,15 +49,16 @@ Tensor normalised(const Tensor& centred, const Tensor& variance, const Tensor& w
 
 }  // namespace
 
-Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& variance, const Tensor& weight, const Tensor& bias,
-                  double eps) {
+Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& variance, const Tensor& weight,
+                  const Tensor& bias, double eps) {
     check_input("batch_norm", input);
     check_channels("batch_norm", "mean", input, mean);
     check_channels("batch_norm", "variance", input, variance);
     check_channels("batch_norm", "weight", input, weight);
     check_channels("batch_norm", "bias", input, bias);
     const Channels channels(input);
-    return normalised(sub(cast(input, channels.wide), channels(mean)), channels(variance), weight, bias, eps, channels, input.dtype());
+    return normalised(sub(cast(input, channels.wide), channels(mean)), channels(variance), weight, bias, eps, channels,
+                      input.dtype());
 }
 
 BatchNormTrained batch_norm_train(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps) {
@@ -81,8 +82,8 @@ BatchNormTrained batch_norm_train(const Tensor& input, const Tensor& weight, con
     const auto mean = [&](const Tensor& t) { return div(sum(t, dims, true), static_cast<double>(count)); };
     const Tensor middle = mean(x), centred = sub(x, middle), variance = mean(square(centred));
     const Shape flat{input.shape()[1]};
-    return {normalised(centred, variance, weight, bias, eps, channels, input.dtype()), reshape(add(middle, first), flat),
-            reshape(variance, flat)};
+    return {normalised(centred, variance, weight, bias, eps, channels, input.dtype()),
+            reshape(add(middle, first), flat), reshape(variance, flat)};
 }
 
 }  // namespace vkml

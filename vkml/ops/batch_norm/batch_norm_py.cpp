@@ -11,7 +11,8 @@ VKML_PYTHON(batch_norm) {
             return batch_norm(input, mean, variance, weight.value_or(Tensor{}), bias.value_or(Tensor{}), eps);
         },
         "input"_a, "mean"_a, "variance"_a, "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5, ReleaseGil(),
-        "``(x - mean) / sqrt(variance + eps) * weight + bias`` with channels on axis 1. The statistics are arguments: nothing is updated.");
+        "``(x - mean) / sqrt(variance + eps) * weight + bias`` with channels on axis 1. The statistics are arguments: "
+        "nothing is updated.");
     m.def(
         "batch_norm_train",
         [](const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps) {
@@ -19,5 +20,6 @@ VKML_PYTHON(batch_norm) {
             return std::tuple(r.y, r.mean, r.variance);
         },
         "input"_a, "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5, ReleaseGil(),
-        "(result, mean, biased variance): batch_norm with the batch's own statistics, through which the gradient flows.");
+        "(result, mean, biased variance): batch_norm with the batch's own statistics, through which the gradient "
+        "flows.");
 }

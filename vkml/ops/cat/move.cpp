@@ -100,7 +100,8 @@ void move_into(const Tensor& target, const Tensor& source) {
     const Strides sides[] = {source.strides(), target.strides()};
     Collapsed loop = collapse(target.shape(), sides);
     if (loop.shape.size() > kRankLimit || target.numel() > UINT32_MAX) {
-        if (std::ranges::none_of(source.strides(), [](std::int64_t s) { return s < 0; })) return copy_into(target, source);
+        if (std::ranges::none_of(source.strides(), [](std::int64_t s) { return s < 0; }))
+            return copy_into(target, source);
         for (std::int64_t i = 0; i < target.shape()[0]; i++)  // the copy kernel knows no reversed axes
             move_into(target.view(select(target.layout(), 0, i)), source.view(select(source.layout(), 0, i)));
         return;

@@ -19,7 +19,8 @@ struct Sides {
     Tensor packed_block, strided_block;
 };
 
-void launch_pieces(Stream& on, const Sides& sides, const Shape& shape, const Strides& strides, std::size_t item, bool scatter) {
+void launch_pieces(Stream& on, const Sides& sides, const Shape& shape, const Strides& strides, std::size_t item,
+                   bool scatter) {
     if (numel(shape) > kLargestDispatch) {
         const std::int64_t inner = numel(shape) / shape[0];
         const std::int64_t rows = std::max<std::int64_t>(1, kLargestDispatch / inner);
@@ -49,8 +50,10 @@ void launch_pieces(Stream& on, const Sides& sides, const Shape& shape, const Str
     const Spec spec{kThreads, static_cast<std::uint32_t>(shape.size()), scatter ? 1u : 0u};
     const Grid grid = linear_grid(ceil_div(args.count, kThreads));
     const DType storage = storage_dtype(item);
-    if (scatter) on.launch(copy_kernel, storage, spec, grid, args, {sides.packed_block}, {sides.strided_block});
-    else on.launch(copy_kernel, storage, spec, grid, args, {sides.strided_block}, {sides.packed_block});
+    if (scatter)
+        on.launch(copy_kernel, storage, spec, grid, args, {sides.packed_block}, {sides.strided_block});
+    else
+        on.launch(copy_kernel, storage, spec, grid, args, {sides.strided_block}, {sides.packed_block});
 }
 
 void copy_packed(Stream& on, const Tensor& from, const Tensor& to) {
@@ -60,7 +63,8 @@ void copy_packed(Stream& on, const Tensor& from, const Tensor& to) {
     const std::size_t whole = aligned ? bytes / kVector * kVector : 0;
     if (whole > 0) {
         const CopyPackedArgs args{from.address(), to.address(), whole / kVector};
-        on.launch(copy_packed_kernel, DType::none, Spec{kThreads}, linear_grid(ceil_div(args.vectors, kVectorsPerGroup)), args, {from}, {to});
+        on.launch(copy_packed_kernel, DType::none, Spec{kThreads},
+                  linear_grid(ceil_div(args.vectors, kVectorsPerGroup)), args, {from}, {to});
     }
     on.copy(to.storage(), static_cast<std::size_t>(to.offset()) * item + whole, from.storage(),
             static_cast<std::size_t>(from.offset()) * item + whole, bytes - whole);
@@ -74,7 +78,8 @@ void copy_strided(const Tensor& packed, const Tensor& strided, bool scatter) {
     if (strided.is_contiguous()) return copy_packed(on, scatter ? packed : strided, scatter ? strided : packed);
     const Strides one[] = {strided.strides()};
     const Collapsed loop = collapse(strided.shape(), one);
-    launch_pieces(on, {packed.address(), strided.address(), packed, strided}, loop.shape, loop.strides[0], item, scatter);
+    launch_pieces(on, {packed.address(), strided.address(), packed, strided}, loop.shape, loop.strides[0], item,
+                  scatter);
 }
 
 Tensor packed_copy(const Tensor& input) {
@@ -90,18 +95,21 @@ bool overlaps(const Tensor& a, const Tensor& b) { return a.storage() && a.storag
 Tensor contiguous(const Tensor& input) { return input.is_contiguous() ? input : clone(input); }
 
 Tensor clone(const Tensor& input) {
-    return record("clone", packed_copy(input), {input}, keep_nothing, [](const Backward& b) -> Grads { return {b.grad()}; });
+    return record("clone", packed_copy(input), {input}, keep_nothing,
+                  [](const Backward& b) -> Grads { return {b.grad()}; });
 }
 
 void copy_into(const Tensor& target, const Tensor& source) {
     check<DTypeError>(target.dtype() == source.dtype(), "copy_: expected ", target.dtype(), ", got ", source.dtype());
     common_device("copy_", {&target, &source});
-    check(broadcast_shapes("copy_", target.shape(), source.shape()) == target.shape(), "copy_: expected a shape that broadcasts to ",
-          target.shape(), ", got ", source.shape());
-    check<Error>(!may_self_overlap(target.layout()), "copy_: expected a target whose elements are distinct, got an expanded one");
+    check(broadcast_shapes("copy_", target.shape(), source.shape()) == target.shape(),
+          "copy_: expected a shape that broadcasts to ", target.shape(), ", got ", source.shape());
+    check<Error>(!may_self_overlap(target.layout()),
+                 "copy_: expected a target whose elements are distinct, got an expanded one");
     if (target.numel() == 0) return;
     Tensor from = source.view(expand(source.layout(), target.shape()));
-    if (target.is_contiguous() && !overlaps(target, from)) copy_strided(target, from, false);
+    if (target.is_contiguous() && !overlaps(target, from))
+        copy_strided(target, from, false);
     else {
         if (!from.is_contiguous() || overlaps(target, from)) from = packed_copy(from);
         copy_strided(from, target, true);
@@ -118,7 +126,8 @@ Tensor to_device(const Tensor& input, Device device) {
         if (device.is_cpu()) {
             stream_of(packed).download(out.storage()->host, packed.storage(), offset, packed.nbytes());
         } else if (input.device().is_cpu()) {
-            stream(device).upload(out.storage(), 0, static_cast<const std::byte*>(packed.storage()->host) + offset, packed.nbytes());
+            stream(device).upload(out.storage(), 0, static_cast<const std::byte*>(packed.storage()->host) + offset,
+                                  packed.nbytes());
         } else {
             std::vector<std::byte> through(packed.nbytes());
             stream_of(packed).download(through.data(), packed.storage(), offset, through.size());
@@ -126,7 +135,8 @@ Tensor to_device(const Tensor& input, Device device) {
         }
     }
     const Device home = input.device();
-    return record("to", out, {input}, keep_nothing, [home](const Backward& b) -> Grads { return {to_device(b.grad(), home)}; });
+    return record("to", out, {input}, keep_nothing,
+                  [home](const Backward& b) -> Grads { return {to_device(b.grad(), home)}; });
 }
 
 Tensor from_host(const void* data, const Shape& shape, DType dtype, Device device) {
@@ -138,8 +148,8 @@ Tensor from_host(const void* data, const Shape& shape, DType dtype, Device devic
 void to_host(const Tensor& input, void* data) {
     if (input.numel() == 0) return;
     const Tensor packed = input.is_contiguous() ? input : packed_copy(input);
-    stream_of(packed).download(data, packed.storage(), static_cast<std::size_t>(packed.offset()) * itemsize(packed.dtype()),
-                               packed.nbytes());
+    stream_of(packed).download(data, packed.storage(),
+                               static_cast<std::size_t>(packed.offset()) * itemsize(packed.dtype()), packed.nbytes());
 }
 
 }  // namespace vkml

@@ -8,7 +8,7 @@ struct CopyArgs {
     VKML_PTR(T.Storage) strided;
     int64_t strides[8];  // outermost first, in elements
     uint32_t sizes[8];
-    uint32_t count;      // elements
+    uint32_t count;  // elements
 };
 
 }  // namespace vkml

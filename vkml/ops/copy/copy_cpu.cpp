@@ -25,7 +25,8 @@ void copy_elements(const CopyArgs& args, int rank, bool scatter) {
             const std::int64_t n = std::min(width - column, end - begin);
             T* p = packed + begin;
             T* s = strided + offset + column * step;
-            if (step == 1) std::memcpy(scatter ? s : p, scatter ? p : s, static_cast<std::size_t>(n) * sizeof(T));
+            if (step == 1)
+                std::memcpy(scatter ? s : p, scatter ? p : s, static_cast<std::size_t>(n) * sizeof(T));
             else if (scatter)
                 for (std::int64_t i = 0; i < n; i++) s[i * step] = p[i];
             else
@@ -50,10 +51,14 @@ void copy_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const int rank = static_cast<int>(spec[1]);
     const bool scatter = spec[2] != 0;
     switch (itemsize(dtype)) {
-        case 1: return copy_elements<std::uint8_t>(args, rank, scatter);
-        case 2: return copy_elements<std::uint16_t>(args, rank, scatter);
-        case 4: return copy_elements<std::uint32_t>(args, rank, scatter);
-        default: return copy_elements<std::uint64_t>(args, rank, scatter);
+        case 1:
+            return copy_elements<std::uint8_t>(args, rank, scatter);
+        case 2:
+            return copy_elements<std::uint16_t>(args, rank, scatter);
+        case 4:
+            return copy_elements<std::uint32_t>(args, rank, scatter);
+        default:
+            return copy_elements<std::uint64_t>(args, rank, scatter);
     }
 }
 
@@ -63,7 +68,8 @@ void copy_packed_cpu(const void* raw, DType, const Spec&, Grid) {
     const auto* source = reinterpret_cast<const std::byte*>(args.source);
     auto* target = reinterpret_cast<std::byte*>(args.target);
     cpu::parallel_for(static_cast<std::int64_t>(args.vectors), cpu::kGrain, [&](std::int64_t begin, std::int64_t end) {
-        std::memcpy(target + begin * kVector, source + begin * kVector, static_cast<std::size_t>((end - begin) * kVector));
+        std::memcpy(target + begin * kVector, source + begin * kVector,
+                    static_cast<std::size_t>((end - begin) * kVector));
     });
 }
 

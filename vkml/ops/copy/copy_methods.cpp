@@ -36,21 +36,31 @@ double Tensor::item() const {
     std::byte bytes[8];
     to_host(*this, bytes);
     switch (dtype()) {
-        case DType::f64: return value_of<double>(bytes);
-        case DType::f32: return value_of<float>(bytes);
-        case DType::i64: return value_of<std::int64_t>(bytes);
-        case DType::i32: return value_of<std::int32_t>(bytes);
-        case DType::i16: return value_of<std::int16_t>(bytes);
-        case DType::i8: return value_of<std::int8_t>(bytes);
-        case DType::f16: return float_from_f16(static_cast<std::uint16_t>(value_of<std::uint16_t>(bytes)));
-        case DType::bf16: return float_from_bf16(static_cast<std::uint16_t>(value_of<std::uint16_t>(bytes)));
-        default: return value_of<std::uint8_t>(bytes);
+        case DType::f64:
+            return value_of<double>(bytes);
+        case DType::f32:
+            return value_of<float>(bytes);
+        case DType::i64:
+            return value_of<std::int64_t>(bytes);
+        case DType::i32:
+            return value_of<std::int32_t>(bytes);
+        case DType::i16:
+            return value_of<std::int16_t>(bytes);
+        case DType::i8:
+            return value_of<std::int8_t>(bytes);
+        case DType::f16:
+            return float_from_f16(static_cast<std::uint16_t>(value_of<std::uint16_t>(bytes)));
+        case DType::bf16:
+            return float_from_bf16(static_cast<std::uint16_t>(value_of<std::uint16_t>(bytes)));
+        default:
+            return value_of<std::uint8_t>(bytes);
     }
 }
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-    check<DTypeError>(holds<T>(dtype()), "to_vector: expected the element type of ", dtype(), ", got another type of ", sizeof(T), " bytes");
+    check<DTypeError>(holds<T>(dtype()), "to_vector: expected the element type of ", dtype(), ", got another type of ",
+                      sizeof(T), " bytes");
     std::vector<T> out(static_cast<std::size_t>(numel()));
     to_host(*this, out.data());
     return out;

@@ -173,7 +173,8 @@ void bind_in_places(TensorClass& tensor) {
             fill_(nb::cast<const Tensor&>(self), value);
             return self;
         },
-        nb::arg("value"), nb::sig("def fill_(self, value: bool | int | float) -> Tensor"), "Overwrites every element. Returns the tensor.");
+        nb::arg("value"), nb::sig("def fill_(self, value: bool | int | float) -> Tensor"),
+        "Overwrites every element. Returns the tensor.");
 }
 
 }  // namespace

@@ -27,10 +27,14 @@ void fill_elements(const FillArgs& args) {
 void fill_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const FillArgs*>(raw);
     switch (itemsize(dtype)) {
-        case 1: return fill_elements<std::uint8_t>(args);
-        case 2: return fill_elements<std::uint16_t>(args);
-        case 4: return fill_elements<std::uint32_t>(args);
-        default: return fill_elements<std::uint64_t>(args);
+        case 1:
+            return fill_elements<std::uint8_t>(args);
+        case 2:
+            return fill_elements<std::uint16_t>(args);
+        case 4:
+            return fill_elements<std::uint32_t>(args);
+        default:
+            return fill_elements<std::uint64_t>(args);
     }
 }
 
@@ -42,12 +46,14 @@ Tensor full(const Shape& shape, const Scalar& value, DType dtype, Device device)
     Tensor out = empty(shape, dtype, device);
     if (out.numel() == 0) return out;
     const FillArgs args{out.address(), static_cast<std::uint64_t>(out.numel()), value.bits(dtype)};
-    stream(device).launch(fill_kernel, storage_dtype(itemsize(dtype)), Spec{kThreads}, linear_grid(ceil_div(args.count, kThreads)), args,
-                          {}, {out});
+    stream(device).launch(fill_kernel, storage_dtype(itemsize(dtype)), Spec{kThreads},
+                          linear_grid(ceil_div(args.count, kThreads)), args, {}, {out});
     return out;
 }
 
-Tensor full(const Shape& shape, double value, DType dtype, Device device) { return full(shape, Scalar(value), dtype, device); }
+Tensor full(const Shape& shape, double value, DType dtype, Device device) {
+    return full(shape, Scalar(value), dtype, device);
+}
 
 void fill_into(const Tensor& target, const Scalar& value) {
     copy_into(target, full({}, value, target.dtype(), target.device()));

@@ -5,12 +5,14 @@
 
 namespace vkml {
 
-Tensor layer_norm(const Tensor& input, std::int64_t normalized_axes, double eps, const Tensor& weight, const Tensor& bias) {
+Tensor layer_norm(const Tensor& input, std::int64_t normalized_axes, double eps, const Tensor& weight,
+                  const Tensor& bias) {
     const int axes = check_norm("layer_norm", input, normalized_axes);
     check_norm_parameter("layer_norm", "weight", input, axes, weight);
     check_norm_parameter("layer_norm", "bias", input, axes, bias);
     check<DTypeError>(!weight.defined() || !bias.defined() || weight.dtype() == bias.dtype(),
-                      "layer_norm: expected weight and bias of one dtype, got ", weight.defined() ? weight.dtype() : DType::none, " and ",
+                      "layer_norm: expected weight and bias of one dtype, got ",
+                      weight.defined() ? weight.dtype() : DType::none, " and ",
                       bias.defined() ? bias.dtype() : DType::none);
     const TensorArg inputs[] = {input, weight, bias};
     const bool keep = tracks(inputs);
@@ -19,9 +21,10 @@ Tensor layer_norm(const Tensor& input, std::int64_t normalized_axes, double eps,
                   [axes, eps, mean = result.mean, rstd = result.rstd](const Backward& b) -> Grads {
                       const Tensor bias_like = b.needs(2) ? b.input(2) : Tensor{};
                       const NormGrads grads =
-                          grad_enabled() ? composed_norm_backward(layer_norm_kernels, b.grad(), b.input(0), axes, eps, b.input(1), b.needs(1), bias_like)
-                                         : run_norm_backward(layer_norm_kernels, b.grad(), b.input(0), axes, mean, rstd, b.input(1), b.needs(0),
-                                                             b.needs(1), bias_like);
+                          grad_enabled() ? composed_norm_backward(layer_norm_kernels, b.grad(), b.input(0), axes, eps,
+                                                                  b.input(1), b.needs(1), bias_like)
+                                         : run_norm_backward(layer_norm_kernels, b.grad(), b.input(0), axes, mean, rstd,
+                                                             b.input(1), b.needs(0), b.needs(1), bias_like);
                       return {grads.x, grads.weight, grads.bias};
                   });
 }

@@ -12,10 +12,12 @@ VKML_PYTHON(layer_norm) {
         [](const Tensor& input, const std::variant<std::int64_t, std::vector<std::int64_t>>& axes, double eps,
            const std::optional<Tensor>& weight, const std::optional<Tensor>& bias) {
             const auto* sizes = std::get_if<1>(&axes);
-            const std::int64_t count = sizes ? axes_of_sizes("layer_norm", input, Shape(std::span(*sizes))) : std::get<0>(axes);
+            const std::int64_t count =
+                sizes ? axes_of_sizes("layer_norm", input, Shape(std::span(*sizes))) : std::get<0>(axes);
             return layer_norm(input, count, eps, weight.value_or(Tensor{}), bias.value_or(Tensor{}));
         },
-        "input"_a, "normalized_axes"_a = 1, "eps"_a = 1e-5, nb::kw_only(), "weight"_a = nb::none(), "bias"_a = nb::none(), ReleaseGil(),
+        "input"_a, "normalized_axes"_a = 1, "eps"_a = 1e-5, nb::kw_only(), "weight"_a = nb::none(),
+        "bias"_a = nb::none(), ReleaseGil(),
         R"(Normalises trailing axes: ``(x - mean) / sqrt(var + eps) * weight + bias``, with the biased variance.
 
 Parameters

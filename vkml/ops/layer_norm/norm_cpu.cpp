@@ -13,7 +13,8 @@ namespace {
 
 /// Weight or bias as values: in place, or converted into `storage`; null when there is none.
 template <class E>
-const typename E::Value* parameter_values(Address p, bool is_float, std::int64_t n, std::vector<typename E::Value>& storage) {
+const typename E::Value* parameter_values(Address p, bool is_float, std::int64_t n,
+                                          std::vector<typename E::Value>& storage) {
     using V = typename E::Value;
     if (!p) return nullptr;
     if constexpr (kIsValue<E>)
@@ -57,9 +58,12 @@ void norm_row(const RowView<V>& row, const NormValues<V>& p) {
     const auto shift = hn::Set(d, first);
     double mean = 0;
     if (p.centred)
-        mean = sum_pieces(n, row.alone, [&](std::int64_t begin, std::int64_t end) {
-            return sum_terms(row.x + begin, end - begin, first, [&](auto v, std::int64_t) HWY_ATTR { return hn::Sub(v, shift); });
-        }) / static_cast<double>(n);
+        mean = sum_pieces(n, row.alone,
+                          [&](std::int64_t begin, std::int64_t end) {
+                              return sum_terms(row.x + begin, end - begin, first,
+                                               [&](auto v, std::int64_t) HWY_ATTR { return hn::Sub(v, shift); });
+                          }) /
+               static_cast<double>(n);
     const V centre = static_cast<V>(mean);
     const auto middle = hn::Set(d, centre);
     // The padding of the last vector lies at the centre and adds nothing.
@@ -121,10 +125,12 @@ void norm_backward_row(const RowView<V>& row, const NormValues<V>& p) {
     double sum = 0;
     if (p.centred)
         sum = sum_pieces(n, row.alone, [&](std::int64_t begin, std::int64_t end) {
-            return sum_terms(row.x + begin, end - begin, V{0}, [&](auto, std::int64_t i) HWY_ATTR { return gh(begin, i, end); });
+            return sum_terms(row.x + begin, end - begin, V{0},
+                             [&](auto, std::int64_t i) HWY_ATTR { return gh(begin, i, end); });
         });
     const double product = sum_pieces(n, row.alone, [&](std::int64_t begin, std::int64_t end) {
-        return sum_terms(row.x + begin, end - begin, V{0}, [&](auto v, std::int64_t i) HWY_ATTR { return hn::Mul(gh(begin, i, end), hat(v)); });
+        return sum_terms(row.x + begin, end - begin, V{0},
+                         [&](auto v, std::int64_t i) HWY_ATTR { return hn::Mul(gh(begin, i, end), hat(v)); });
     });
     const auto a = hn::Set(d, static_cast<V>(sum / static_cast<double>(n)));
     const auto b = hn::Set(d, static_cast<V>(product / static_cast<double>(n)));
@@ -151,7 +157,8 @@ void norm_backward_run(const RowArgs& a, DType dtype, const Spec& spec) {
     });
 }
 
-/// spec: parts, row axes, float parameters, flag. Each part of the rows adds up its own sums, which parameters_fold adds in order.
+/// spec: parts, row axes, float parameters, flag. Each part of the rows adds up its own sums, which parameters_fold
+/// adds in order.
 void norm_parameters_partial_run(const RowArgs& a, DType dtype, const Spec& spec) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
@@ -233,14 +240,23 @@ void norm_parameters_fold_cpu(const void* raw, DType dtype, const Spec& spec, Gr
     const DType to = spec[2] ? DType::f32 : dtype;
     const auto store = [to](Address p, std::int64_t e, double v) {
         switch (to) {
-            case DType::f64: reinterpret_cast<double*>(p)[e] = v; break;
-            case DType::f16: reinterpret_cast<std::uint16_t*>(p)[e] = f16_from_double(v); break;
-            case DType::bf16: reinterpret_cast<std::uint16_t*>(p)[e] = bf16_from_double(v); break;
-            default: reinterpret_cast<float*>(p)[e] = static_cast<float>(v);
+            case DType::f64:
+                reinterpret_cast<double*>(p)[e] = v;
+                break;
+            case DType::f16:
+                reinterpret_cast<std::uint16_t*>(p)[e] = f16_from_double(v);
+                break;
+            case DType::bf16:
+                reinterpret_cast<std::uint16_t*>(p)[e] = bf16_from_double(v);
+                break;
+            default:
+                reinterpret_cast<float*>(p)[e] = static_cast<float>(v);
         }
     };
-    if (dtype == DType::f64) fold_parameters<double>(a, parts, store);
-    else fold_parameters<float>(a, parts, store);
+    if (dtype == DType::f64)
+        fold_parameters<double>(a, parts, store);
+    else
+        fold_parameters<float>(a, parts, store);
 }
 
 }  // namespace vkml

@@ -32,22 +32,25 @@ inline std::uint32_t parameter_parts(std::uint64_t rows) {
 struct NormResult {
     Tensor y, mean, rstd;
 };
-NormResult run_norm(const NormKernels& norm, const Tensor& x, int axes, double eps, const Tensor& weight, const Tensor& bias, bool keep);
+NormResult run_norm(const NormKernels& norm, const Tensor& x, int axes, double eps, const Tensor& weight,
+                    const Tensor& bias, bool keep);
 
 /// Gradients that `wanted` asks for: of x, weight, bias.
 struct NormGrads {
     Tensor x, weight, bias;
 };
-NormGrads run_norm_backward(const NormKernels& norm, const Tensor& g, const Tensor& x, int axes, const Tensor& mean, const Tensor& rstd,
-                            const Tensor& weight, bool want_x, bool want_weight, const Tensor& bias_like);
+NormGrads run_norm_backward(const NormKernels& norm, const Tensor& g, const Tensor& x, int axes, const Tensor& mean,
+                            const Tensor& rstd, const Tensor& weight, bool want_x, bool want_weight,
+                            const Tensor& bias_like);
 
 /// The same from ordinary operators, for a backward that is itself recorded: the second derivative is theirs.
-NormGrads composed_norm_backward(const NormKernels& norm, const Tensor& g, const Tensor& x, int axes, double eps, const Tensor& weight,
-                                 bool want_weight, const Tensor& bias_like);
+NormGrads composed_norm_backward(const NormKernels& norm, const Tensor& g, const Tensor& x, int axes, double eps,
+                                 const Tensor& weight, bool want_weight, const Tensor& bias_like);
 
 /// Checks of the arguments both operators take.
 int check_norm(std::string_view op, const Tensor& x, std::int64_t axes);
-void check_norm_parameter(std::string_view op, std::string_view name, const Tensor& x, int axes, const Tensor& parameter);
+void check_norm_parameter(std::string_view op, std::string_view name, const Tensor& x, int axes,
+                          const Tensor& parameter);
 /// The count of trailing axes that a list of their sizes stands for. Throws ShapeError unless it matches.
 std::int64_t axes_of_sizes(std::string_view op, const Tensor& x, const Shape& sizes);
 

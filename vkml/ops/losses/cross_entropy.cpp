@@ -22,8 +22,8 @@ void check_common(std::string_view op, const Tensor& input, const Tensor& target
     if (!weight.defined()) return;
     const Shape classes{input.shape()[class_axis(input)]};
     check(weight.shape() == classes, op, ": weight: expected shape ", classes, ", got ", weight.shape());
-    check<DTypeError>(weight.dtype() == input.dtype() || weight.dtype() == DType::f32, op, ": weight: expected ", input.dtype(),
-                      " or float32, got ", weight.dtype());
+    check<DTypeError>(weight.dtype() == input.dtype() || weight.dtype() == DType::f32, op, ": weight: expected ",
+                      input.dtype(), " or float32, got ", weight.dtype());
 }
 
 /// The weights shaped to broadcast over the input.
@@ -33,13 +33,14 @@ Tensor class_weights(const Tensor& input, const Tensor& weight) {
     return reshape(weight, shape);
 }
 
-NllProblem problem_of(std::string_view op, const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t ignore) {
+NllProblem problem_of(std::string_view op, const Tensor& input, const Tensor& target, const Tensor& weight,
+                      std::int64_t ignore) {
     Shape expected = input.shape();
     expected.erase(class_axis(input));
     check(target.shape() == expected, op, ": target: expected shape ", expected, ", got ", target.shape());
     const NoGrad off;
-    return {op, contiguous(cast(target, DType::i64)), weight.defined() ? contiguous(cast(weight, wide(input))) : weight, ignore,
-            class_axis(input)};
+    return {op, contiguous(cast(target, DType::i64)), weight.defined() ? contiguous(cast(weight, wide(input))) : weight,
+            ignore, class_axis(input)};
 }
 
 Tensor reduced(const Tensor& loss, const Tensor& kept, Reduction reduction, DType dtype) {
@@ -49,9 +50,10 @@ Tensor reduced(const Tensor& loss, const Tensor& kept, Reduction reduction, DTyp
 }
 
 /// Targets as probabilities: -sum over classes of weight target log_softmax; mean divides by the positions.
-Tensor with_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction, double smoothing) {
-    check<DTypeError>(is_floating(target.dtype()), "cross_entropy: target: expected int64 or int32 classes, or probabilities, got ",
-                      target.dtype());
+Tensor with_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction,
+                          double smoothing) {
+    check<DTypeError>(is_floating(target.dtype()),
+                      "cross_entropy: target: expected int64 or int32 classes, or probabilities, got ", target.dtype());
     const int axis = class_axis(input);
     const auto classes = static_cast<double>(input.shape()[axis]);
     Tensor p = cast(target, wide(input));
@@ -81,12 +83,14 @@ bool is_class_dtype(DType d) { return d == DType::i64 || d == DType::i32; }
 
 }  // namespace
 
-Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t ignore_index, Reduction reduction,
-                     double label_smoothing) {
+Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t ignore_index,
+                     Reduction reduction, double label_smoothing) {
     check_common("cross_entropy", input, target, weight);
-    check(label_smoothing >= 0 && label_smoothing <= 1, "cross_entropy: label_smoothing: expected a number in [0, 1], got ", label_smoothing);
+    check(label_smoothing >= 0 && label_smoothing <= 1,
+          "cross_entropy: label_smoothing: expected a number in [0, 1], got ", label_smoothing);
     if (!is_class_dtype(target.dtype())) {
-        check(target.shape() == input.shape(), "cross_entropy: target: expected shape ", input.shape(), ", got ", target.shape());
+        check(target.shape() == input.shape(), "cross_entropy: target: expected shape ", input.shape(), ", got ",
+              target.shape());
         return with_probabilities(input, target, weight, reduction, label_smoothing);
     }
     const NllProblem problem = problem_of("cross_entropy", input, target, weight, ignore_index);
@@ -96,9 +100,11 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
     return reduced(loss, picked.kept, reduction, input.dtype());
 }
 
-Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t ignore_index, Reduction reduction) {
+Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, std::int64_t ignore_index,
+                Reduction reduction) {
     check_common("nll_loss", input, target, weight);
-    check<DTypeError>(is_class_dtype(target.dtype()), "nll_loss: target: expected int64 or int32, got ", target.dtype());
+    check<DTypeError>(is_class_dtype(target.dtype()), "nll_loss: target: expected int64 or int32, got ",
+                      target.dtype());
     const NllProblem problem = problem_of("nll_loss", input, target, weight, ignore_index);
     const NllResult picked = nll_elements(problem, cast(input, wide(input)), false);
     return reduced(picked.loss, picked.kept, reduction, input.dtype());

@@ -16,7 +16,8 @@ struct Pair {
     DType dtype;
 
     Pair(std::string_view op, const Tensor& a, const Tensor& b) : dtype(promote(a.dtype(), b.dtype())) {
-        check<DTypeError>(is_floating(dtype), op, ": expected floating-point tensors, got ", a.dtype(), " and ", b.dtype());
+        check<DTypeError>(is_floating(dtype), op, ": expected floating-point tensors, got ", a.dtype(), " and ",
+                          b.dtype());
         common_device(op, {&a, &b});
         broadcast_shapes(op, a.shape(), b.shape());
         input = cast(a, wide(dtype));
@@ -26,17 +27,22 @@ struct Pair {
 
 Tensor reduced(const Tensor& loss, Reduction reduction, DType dtype) {
     switch (reduction) {
-        case Reduction::none: return cast(loss, dtype);
-        case Reduction::sum: return cast(sum(loss), dtype);
+        case Reduction::none:
+            return cast(loss, dtype);
+        case Reduction::sum:
+            return cast(sum(loss), dtype);
         case Reduction::batchmean: {
             const double batch = loss.ndim() ? static_cast<double>(loss.shape()[0]) : 1.0;
             return cast(div(sum(loss), batch), dtype);
         }
-        default: return cast(div(sum(loss), static_cast<double>(loss.numel())), dtype);
+        default:
+            return cast(div(sum(loss), static_cast<double>(loss.numel())), dtype);
     }
 }
 
-Tensor weighted(const Tensor& loss, const Tensor& weight) { return weight.defined() ? mul(loss, cast(weight, loss.dtype())) : loss; }
+Tensor weighted(const Tensor& loss, const Tensor& weight) {
+    return weight.defined() ? mul(loss, cast(weight, loss.dtype())) : loss;
+}
 
 Tensor huber(const Tensor& distance, double delta) {
     const Tensor near = minimum(distance, delta);
@@ -50,7 +56,8 @@ Reduction parse_reduction(std::string_view op, std::string_view word) {
     if (word == "sum") return Reduction::sum;
     if (word == "none") return Reduction::none;
     if (word == "batchmean" && op == "kl_div") return Reduction::batchmean;
-    fail<ShapeError>(op, ": reduction: expected mean, sum", op == "kl_div" ? ", batchmean" : "", " or none, got ", word);
+    fail<ShapeError>(op, ": reduction: expected mean, sum", op == "kl_div" ? ", batchmean" : "", " or none, got ",
+                     word);
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
@@ -85,17 +92,18 @@ Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bo
 }
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction) {
-    check(input.shape() == target.shape(), "binary_cross_entropy: target: expected shape ", input.shape(), ", got ", target.shape());
+    check(input.shape() == target.shape(), "binary_cross_entropy: target: expected shape ", input.shape(), ", got ",
+          target.shape());
     const Pair p("binary_cross_entropy", input, target);
     const Tensor yes = maximum(log(p.input), -100.0), no = maximum(log1p(neg(p.input)), -100.0);
     const Tensor loss = neg(add(mul(p.target, yes), mul(sub(1.0, p.target), no)));
     return reduced(weighted(loss, weight), reduction, p.dtype);
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction,
-                                        const Tensor& pos_weight) {
-    check(input.shape() == target.shape(), "binary_cross_entropy_with_logits: target: expected shape ", input.shape(), ", got ",
-          target.shape());
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                        Reduction reduction, const Tensor& pos_weight) {
+    check(input.shape() == target.shape(), "binary_cross_entropy_with_logits: target: expected shape ", input.shape(),
+          ", got ", target.shape());
     const Pair p("binary_cross_entropy_with_logits", input, target);
     const Tensor yes = weighted(mul(p.target, softplus(neg(p.input))), pos_weight);
     return reduced(weighted(add(yes, mul(sub(1.0, p.target), softplus(p.input))), weight), reduction, p.dtype);

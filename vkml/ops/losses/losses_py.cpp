@@ -16,8 +16,12 @@ Reduction word(const char* op, nb::handle reduction) {
 }
 
 void bind_pair(nb::module_& m, const char* name, PairLoss f, const char* text) {
-    m.def(name, [name, f](const Tensor& input, const Tensor& target, nb::object reduction) { return f(input, target, word(name, reduction)); },
-          "input"_a, "target"_a, "reduction"_a = "mean", text);
+    m.def(
+        name,
+        [name, f](const Tensor& input, const Tensor& target, nb::object reduction) {
+            return f(input, target, word(name, reduction));
+        },
+        "input"_a, "target"_a, "reduction"_a = "mean", text);
 }
 
 }  // namespace
@@ -25,41 +29,63 @@ void bind_pair(nb::module_& m, const char* name, PairLoss f, const char* text) {
 VKML_PYTHON(losses) {
     m.def(
         "cross_entropy",
-        [](const Tensor& input, const Tensor& target, nb::object weight, std::int64_t ignore_index, nb::object reduction, double smoothing) {
+        [](const Tensor& input, const Tensor& target, nb::object weight, std::int64_t ignore_index,
+           nb::object reduction, double smoothing) {
             // Older calls give the reduction third.
             Tensor* classes = nullptr;
             if (!weight.is_none() && !nb::try_cast<Tensor*>(weight, classes)) std::swap(weight, reduction);
             const Reduction how = word("cross_entropy", reduction);
             return cross_entropy(input, target, classes ? *classes : Tensor{}, ignore_index, how, smoothing);
         },
-        "input"_a, "target"_a, "weight"_a = nb::none(), "ignore_index"_a = -100, "reduction"_a = "mean", "label_smoothing"_a = 0.0,
-        "Cross entropy of logits (N, C, ...) against int64 or int32 classes, or against probabilities of the same shape.");
+        "input"_a, "target"_a, "weight"_a = nb::none(), "ignore_index"_a = -100, "reduction"_a = "mean",
+        "label_smoothing"_a = 0.0,
+        "Cross entropy of logits (N, C, ...) against int64 or int32 classes, or against probabilities of the same "
+        "shape.");
     m.def(
         "nll_loss",
-        [](const Tensor& input, const Tensor& target, const MaybeTensor& weight, std::int64_t ignore_index, nb::object reduction) {
+        [](const Tensor& input, const Tensor& target, const MaybeTensor& weight, std::int64_t ignore_index,
+           nb::object reduction) {
             return nll_loss(input, target, weight.value_or(Tensor{}), ignore_index, word("nll_loss", reduction));
         },
         "input"_a, "target"_a, "weight"_a = nb::none(), "ignore_index"_a = -100, "reduction"_a = "mean",
         "Minus the log-probability of each target class.");
     bind_pair(m, "mse_loss", &mse_loss, "(input - target)^2.");
     bind_pair(m, "l1_loss", &l1_loss, "|input - target|.");
-    m.def("smooth_l1_loss", [](const Tensor& input, const Tensor& target, nb::object reduction, double beta) {
-        return smooth_l1_loss(input, target, word("smooth_l1_loss", reduction), beta);
-    }, "input"_a, "target"_a, "reduction"_a = "mean", "beta"_a = 1.0, "huber_loss / beta.");
-    m.def("huber_loss", [](const Tensor& input, const Tensor& target, nb::object reduction, double delta) {
-        return huber_loss(input, target, word("huber_loss", reduction), delta);
-    }, "input"_a, "target"_a, "reduction"_a = "mean", "delta"_a = 1.0, "Squared near 0, linear beyond delta.");
-    m.def("kl_div", [](const Tensor& input, const Tensor& target, nb::object reduction, bool log_target) {
-        return kl_div(input, target, word("kl_div", reduction), log_target);
-    }, "input"_a, "target"_a, "reduction"_a = "mean", "log_target"_a = false,
-          "Kullback-Leibler divergence; input holds log-probabilities. Also takes reduction=\"batchmean\".");
-    m.def("binary_cross_entropy", [](const Tensor& input, const Tensor& target, const MaybeTensor& weight, nb::object reduction) {
-        return binary_cross_entropy(input, target, weight.value_or(Tensor{}), word("binary_cross_entropy", reduction));
-    }, "input"_a, "target"_a, "weight"_a = nb::none(), "reduction"_a = "mean", "Binary cross entropy of probabilities.");
-    m.def("binary_cross_entropy_with_logits",
-          [](const Tensor& input, const Tensor& target, const MaybeTensor& weight, nb::object reduction, const MaybeTensor& pos_weight) {
-        return binary_cross_entropy_with_logits(input, target, weight.value_or(Tensor{}), word("binary_cross_entropy_with_logits", reduction),
-                                                pos_weight.value_or(Tensor{}));
-    }, "input"_a, "target"_a, "weight"_a = nb::none(), "reduction"_a = "mean", "pos_weight"_a = nb::none(),
-          "Binary cross entropy of logits, in its stable form.");
+    m.def(
+        "smooth_l1_loss",
+        [](const Tensor& input, const Tensor& target, nb::object reduction, double beta) {
+            return smooth_l1_loss(input, target, word("smooth_l1_loss", reduction), beta);
+        },
+        "input"_a, "target"_a, "reduction"_a = "mean", "beta"_a = 1.0, "huber_loss / beta.");
+    m.def(
+        "huber_loss",
+        [](const Tensor& input, const Tensor& target, nb::object reduction, double delta) {
+            return huber_loss(input, target, word("huber_loss", reduction), delta);
+        },
+        "input"_a, "target"_a, "reduction"_a = "mean", "delta"_a = 1.0, "Squared near 0, linear beyond delta.");
+    m.def(
+        "kl_div",
+        [](const Tensor& input, const Tensor& target, nb::object reduction, bool log_target) {
+            return kl_div(input, target, word("kl_div", reduction), log_target);
+        },
+        "input"_a, "target"_a, "reduction"_a = "mean", "log_target"_a = false,
+        "Kullback-Leibler divergence; input holds log-probabilities. Also takes reduction=\"batchmean\".");
+    m.def(
+        "binary_cross_entropy",
+        [](const Tensor& input, const Tensor& target, const MaybeTensor& weight, nb::object reduction) {
+            return binary_cross_entropy(input, target, weight.value_or(Tensor{}),
+                                        word("binary_cross_entropy", reduction));
+        },
+        "input"_a, "target"_a, "weight"_a = nb::none(), "reduction"_a = "mean",
+        "Binary cross entropy of probabilities.");
+    m.def(
+        "binary_cross_entropy_with_logits",
+        [](const Tensor& input, const Tensor& target, const MaybeTensor& weight, nb::object reduction,
+           const MaybeTensor& pos_weight) {
+            return binary_cross_entropy_with_logits(input, target, weight.value_or(Tensor{}),
+                                                    word("binary_cross_entropy_with_logits", reduction),
+                                                    pos_weight.value_or(Tensor{}));
+        },
+        "input"_a, "target"_a, "weight"_a = nb::none(), "reduction"_a = "mean", "pos_weight"_a = nb::none(),
+        "Binary cross entropy of logits, in its stable form.");
 }

@@ -30,7 +30,8 @@ void nll_values(const NllArgs& a) {
             const std::int64_t t = target[i];
             V loss = 0, weight = 0;
             if (t != a.ignore) {
-                if (t < 0 || t >= classes) report_fault(a.fault, FaultCode::index_out_of_range, a.site, t, classes);
+                if (t < 0 || t >= classes)
+                    report_fault(a.fault, FaultCode::index_out_of_range, a.site, t, classes);
                 else {
                     weight = weights ? weights[t] : V{1};
                     loss = -weight * input[(i / inner * classes + t) * inner + i % inner];
@@ -60,7 +61,8 @@ void nll_gradients(const NllArgs& a, bool softmax) {
                               for (std::int64_t c = 0; c < classes; c++) {
                                   const std::int64_t at = first + c * inner;
                                   dx[at] = counts && softmax ? scale * std::exp(input[at]) : V{0};
-                                  if (counts && c == t) dx[at] = scale * ((softmax ? std::exp(input[at]) : V{0}) - V{1});
+                                  if (counts && c == t)
+                                      dx[at] = scale * ((softmax ? std::exp(input[at]) : V{0}) - V{1});
                               }
                           }
                       });
@@ -68,14 +70,18 @@ void nll_gradients(const NllArgs& a, bool softmax) {
 
 void nll_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const NllArgs*>(raw);
-    if (dtype == DType::f64) nll_values<double>(args);
-    else nll_values<float>(args);
+    if (dtype == DType::f64)
+        nll_values<double>(args);
+    else
+        nll_values<float>(args);
 }
 
 void nll_backward_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const NllArgs*>(raw);
-    if (dtype == DType::f64) nll_gradients<double>(args, spec[0] != 0);
-    else nll_gradients<float>(args, spec[0] != 0);
+    if (dtype == DType::f64)
+        nll_gradients<double>(args, spec[0] != 0);
+    else
+        nll_gradients<float>(args, spec[0] != 0);
 }
 
 constexpr Kernel nll_kernel{"nll", spv::nll, nll_cpu};
@@ -96,7 +102,8 @@ NllArgs arguments(const NllProblem& p, const Shape& shape) {
 }
 
 NllResult forward(const NllProblem& p, const Tensor& packed) {
-    NllResult out{empty(p.target.shape(), packed.dtype(), packed.device()), empty(p.target.shape(), packed.dtype(), packed.device())};
+    NllResult out{empty(p.target.shape(), packed.dtype(), packed.device()),
+                  empty(p.target.shape(), packed.dtype(), packed.device())};
     if (out.loss.numel() == 0) return out;
     Stream& on = stream_of(packed);
     NllArgs args = arguments(p, packed.shape());
@@ -105,8 +112,8 @@ NllResult forward(const NllProblem& p, const Tensor& packed) {
     args.kept = out.kept.address();
     args.fault = on.fault_address();
     args.count = static_cast<std::uint64_t>(out.loss.numel());
-    on.launch(nll_kernel, packed.dtype(), Spec{0}, linear_grid(ceil_div(args.count, kThreads)), args, {packed, p.target, p.weight},
-              {out.loss, out.kept});
+    on.launch(nll_kernel, packed.dtype(), Spec{0}, linear_grid(ceil_div(args.count, kThreads)), args,
+              {packed, p.target, p.weight}, {out.loss, out.kept});
     return out;
 }
 
@@ -121,16 +128,16 @@ Tensor backward(const NllProblem& p, const Tensor& gradient, const Shape& shape,
     args.values = g.address();
     args.dx = dx.address();
     args.count = static_cast<std::uint64_t>(dx.numel());
-    stream_of(dx).launch(nll_backward_kernel, dx.dtype(), Spec{log_softmax.defined() ? 1u : 0u}, linear_grid(ceil_div(args.count, kThreads)),
-                         args, {log_softmax, g, p.target, p.weight}, {dx});
+    stream_of(dx).launch(nll_backward_kernel, dx.dtype(), Spec{log_softmax.defined() ? 1u : 0u},
+                         linear_grid(ceil_div(args.count, kThreads)), args, {log_softmax, g, p.target, p.weight}, {dx});
     return dx;
 }
 
-/// The gradient of log-probabilities as an operator of its own: linear in g, and its gradient is the loss of what comes in.
+/// The gradient of log-probabilities as an operator of its own: linear in g, and its gradient is the loss of what comes
+/// in.
 Tensor nll_gradient(const NllProblem& p, const Tensor& g, const Shape& shape) {
-    return record("nll_backward", backward(p, g, shape, {}), {g}, keep_nothing, [p](const Backward& b) -> Grads {
-        return {nll_elements(p, b.grad(), false).loss};
-    });
+    return record("nll_backward", backward(p, g, shape, {}), {g}, keep_nothing,
+                  [p](const Backward& b) -> Grads { return {nll_elements(p, b.grad(), false).loss}; });
 }
 
 }  // namespace

@@ -2,17 +2,18 @@
 
 namespace vkml {
 
-/// input and dx are packed (positions outside, classes, positions inside); everything else has one value per position or class.
+/// input and dx are packed (positions outside, classes, positions inside); everything else has one value per position
+/// or class.
 struct NllArgs {
     VKML_PTR(T.Storage) input;  // log-probabilities
     VKML_PTR(T.Storage) dx;
-    VKML_PTR(T.Value) values;   // the losses, or their gradients
-    VKML_PTR(T.Value) kept;     // the weight of each target, 0 where it is ignored
-    VKML_PTR(T.Value) weight;   // of each class, or null
+    VKML_PTR(T.Value) values;  // the losses, or their gradients
+    VKML_PTR(T.Value) kept;    // the weight of each target, 0 where it is ignored
+    VKML_PTR(T.Value) weight;  // of each class, or null
     VKML_PTR(int64_t) target;
     VKML_PTR(uint32_t) fault;
     int64_t ignore;
-    uint64_t count;             // positions, or elements of dx
+    uint64_t count;  // positions, or elements of dx
     uint32_t classes, inner, site;
 };
 

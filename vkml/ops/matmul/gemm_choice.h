@@ -16,7 +16,8 @@ struct GemmProblem {
     DType dtype = DType::f32;
     Precision precision = Precision::highest;
     bool k_packed = false;  // both operands have unit stride along k
-    bool aligned = false;   // both are packed along one axis, lines less than 2^24 apart, everything else a multiple of 16 bytes
+    bool aligned =
+        false;  // both are packed along one axis, lines less than 2^24 apart, everything else a multiple of 16 bytes
 };
 
 struct Choice {

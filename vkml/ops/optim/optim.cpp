@@ -15,10 +15,14 @@ constexpr std::uint32_t kThreads = 128;
 
 std::size_t state_count(const OptimSettings& s) {
     switch (s.rule) {
-        case OptimRule::sgd: return s.beta1 != 0 ? 1 : 0;
-        case OptimRule::lion: return 1;
-        case OptimRule::rmsprop: return 3;
-        default: return 2;
+        case OptimRule::sgd:
+            return s.beta1 != 0 ? 1 : 0;
+        case OptimRule::lion:
+            return 1;
+        case OptimRule::rmsprop:
+            return 3;
+        default:
+            return 2;
     }
 }
 
@@ -37,7 +41,8 @@ MultiTensorOptimizer::MultiTensorOptimizer(std::vector<Tensor> parameters, const
     check<DTypeError>(is_floating(first.dtype()), "optimizer: expected floating-point parameters, got ", first.dtype());
     value_ = first.dtype() == DType::f64 ? DType::f64 : DType::f32;
     for (const Tensor& p : parameters_) {
-        check<DTypeError>(p.dtype() == first.dtype(), "optimizer: expected parameters of one dtype, got ", first.dtype(), " and ", p.dtype());
+        check<DTypeError>(p.dtype() == first.dtype(), "optimizer: expected parameters of one dtype, got ",
+                          first.dtype(), " and ", p.dtype());
         common_device("optimizer", {&first, &p});
         check(p.is_contiguous(), "optimizer: expected packed parameters, got strides ", p.strides());
         std::vector<Tensor> states;
@@ -66,7 +71,8 @@ void MultiTensorOptimizer::write_numbers() {
                                wide.size() * itemsize(value_));
 }
 
-Tensor MultiTensorOptimizer::table_for(const std::vector<Tensor>& gradients, std::uint32_t& entries, std::uint32_t& groups) {
+Tensor MultiTensorOptimizer::table_for(const std::vector<Tensor>& gradients, std::uint32_t& entries,
+                                       std::uint32_t& groups) {
     std::vector<std::uint64_t> table;
     std::uint64_t first_group = 0;
     for (std::size_t i = 0; i < parameters_.size(); i++) {
@@ -88,7 +94,8 @@ Tensor MultiTensorOptimizer::table_for(const std::vector<Tensor>& gradients, std
 }
 
 void MultiTensorOptimizer::step(const std::vector<Tensor>& given) {
-    check(given.size() == parameters_.size(), "optimizer: expected ", parameters_.size(), " gradients, got ", given.size());
+    check(given.size() == parameters_.size(), "optimizer: expected ", parameters_.size(), " gradients, got ",
+          given.size());
     NoGrad no_grad;
     std::vector<Tensor> gradients;
     for (std::size_t i = 0; i < given.size(); i++) {
@@ -97,8 +104,10 @@ void MultiTensorOptimizer::step(const std::vector<Tensor>& given) {
             continue;
         }
         const Tensor& p = parameters_[i];
-        check(given[i].shape() == p.shape(), "optimizer: expected a gradient of shape ", p.shape(), ", got ", given[i].shape());
-        check<DTypeError>(given[i].dtype() == p.dtype(), "optimizer: expected a gradient of ", p.dtype(), ", got ", given[i].dtype());
+        check(given[i].shape() == p.shape(), "optimizer: expected a gradient of shape ", p.shape(), ", got ",
+              given[i].shape());
+        check<DTypeError>(given[i].dtype() == p.dtype(), "optimizer: expected a gradient of ", p.dtype(), ", got ",
+                          given[i].dtype());
         common_device("optimizer", {&p, &given[i]});
         gradients.push_back(contiguous(given[i]));
     }
@@ -109,7 +118,8 @@ void MultiTensorOptimizer::step(const std::vector<Tensor>& given) {
     args.numbers = numbers_.address();
     Stream& on = stream_of(numbers_);
     on.launch(optim_advance_kernel, value_, {}, {}, OptimAdvanceArgs{numbers_.address()}, {}, {numbers_});
-    const Spec spec{kThreads, static_cast<std::uint32_t>(settings_.rule), settings_.beta1 != 0, settings_.nesterov, settings_.centered};
+    const Spec spec{kThreads, static_cast<std::uint32_t>(settings_.rule), settings_.beta1 != 0, settings_.nesterov,
+                    settings_.centered};
     // The table reaches more tensors than a launch can list: order the step against each of them first.
     std::vector<Tensor> reads, writes;
     for (std::size_t i = 0; i < gradients.size(); i++) {

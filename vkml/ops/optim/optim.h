@@ -10,7 +10,8 @@ namespace vkml {
 
 enum class OptimRule : std::uint32_t { sgd, adam, adamw, rmsprop, lion };
 
-/// What a step depends on; names as in PyTorch. sgd: beta1 = momentum, dampening. rmsprop: beta1 = momentum, beta2 = alpha.
+/// What a step depends on; names as in PyTorch. sgd: beta1 = momentum, dampening. rmsprop: beta1 = momentum, beta2 =
+/// alpha.
 struct OptimSettings {
     OptimRule rule = OptimRule::sgd;
     double rate = 1e-3, weight_decay = 0, beta1 = 0, beta2 = 0, eps = 0, dampening = 0;
@@ -18,10 +19,10 @@ struct OptimSettings {
 };
 
 /// The parameters of one group with their states. Parameters are packed, floating-point, of one dtype and device.
-/// States are float32 (float64 for float64 parameters) and start at zero. The settings live in device memory: a captured
-/// step follows a rate that set() changes between replays.
+/// States are float32 (float64 for float64 parameters) and start at zero. The settings live in device memory: a
+/// captured step follows a rate that set() changes between replays.
 class MultiTensorOptimizer {
-public:
+  public:
     /// Throws ShapeError for no parameters, DTypeError and DeviceError where they differ.
     MultiTensorOptimizer(std::vector<Tensor> parameters, const OptimSettings& settings);
 
@@ -36,7 +37,7 @@ public:
     /// Steps made, and the bias corrections: what a checkpoint needs beside the states.
     Tensor numbers() const { return numbers_; }
 
-private:
+  private:
     void write_numbers();
     Tensor table_for(const std::vector<Tensor>& gradients, std::uint32_t& entries, std::uint32_t& groups);
 

@@ -24,7 +24,6 @@ struct Slice {
     V *first, *second, *third;
 };
 
-
 template <class V>
 struct Plain {
     using Storage = V;
@@ -66,8 +65,10 @@ void adam(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, 
     const bool coupled = spec[1] == kOptimAdam;
     for (std::int64_t i = 0; i < n; i++) {
         V p = E::load(s.parameter[i]), g = E::load(s.gradient[i]);
-        if (coupled) g += decay * p;
-        else p -= rate * decay * p;
+        if (coupled)
+            g += decay * p;
+        else
+            p -= rate * decay * p;
         const V m = beta1 * s.first[i] + rest1 * g;
         const V v = beta2 * s.second[i] + rest2 * g * g;
         s.first[i] = m;
@@ -78,7 +79,8 @@ void adam(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, 
 
 template <class E, class V>
 void rmsprop(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
-    const V rate = x[kOptimRate], decay = x[kOptimDecay], momentum = x[kOptimBeta1], beta2 = x[kOptimBeta2], rest2 = x[kOptimRest2];
+    const V rate = x[kOptimRate], decay = x[kOptimDecay], momentum = x[kOptimBeta1], beta2 = x[kOptimBeta2],
+            rest2 = x[kOptimRest2];
     const bool has_momentum = spec[2] != 0, centered = spec[4] != 0;
     for (std::int64_t i = 0; i < n; i++) {
         const V p = E::load(s.parameter[i]);
@@ -118,29 +120,38 @@ void run(const OptimArgs& args, const Spec& spec) {
     const auto* numbers = reinterpret_cast<const V*>(args.numbers);
     for (std::uint32_t e = 0; e < args.entries; e++) {
         const std::uint64_t* entry = table + std::size_t{e} * kOptimWords;
-        cpu::parallel_for(static_cast<std::int64_t>(entry[5]), cpu::kGrain / 4, [&](std::int64_t begin, std::int64_t end) {
-            const auto state = [&](int which) {
-                V* base = reinterpret_cast<V*>(entry[which]);
-                return base ? base + begin : nullptr;
-            };
-            const Slice<S, V> slice{reinterpret_cast<S*>(entry[0]) + begin, reinterpret_cast<const S*>(entry[1]) + begin, state(2), state(3),
-                                    state(4)};
-            switch (spec[1]) {
-                case kOptimSgd: return sgd<E, V>(slice, numbers, spec, end - begin);
-                case kOptimRmsProp: return rmsprop<E, V>(slice, numbers, spec, end - begin);
-                case kOptimLion: return lion<E, V>(slice, numbers, end - begin);
-                default: return adam<E, V>(slice, numbers, spec, end - begin);
-            }
-        });
+        cpu::parallel_for(
+            static_cast<std::int64_t>(entry[5]), cpu::kGrain / 4, [&](std::int64_t begin, std::int64_t end) {
+                const auto state = [&](int which) {
+                    V* base = reinterpret_cast<V*>(entry[which]);
+                    return base ? base + begin : nullptr;
+                };
+                const Slice<S, V> slice{reinterpret_cast<S*>(entry[0]) + begin,
+                                        reinterpret_cast<const S*>(entry[1]) + begin, state(2), state(3), state(4)};
+                switch (spec[1]) {
+                    case kOptimSgd:
+                        return sgd<E, V>(slice, numbers, spec, end - begin);
+                    case kOptimRmsProp:
+                        return rmsprop<E, V>(slice, numbers, spec, end - begin);
+                    case kOptimLion:
+                        return lion<E, V>(slice, numbers, end - begin);
+                    default:
+                        return adam<E, V>(slice, numbers, spec, end - begin);
+                }
+            });
     }
 }
 
 void step(const OptimArgs& args, DType dtype, const Spec& spec) {
     switch (dtype) {
-        case DType::f64: return run<Plain<double>, double>(args, spec);
-        case DType::f16: return run<Half, float>(args, spec);
-        case DType::bf16: return run<Brain, float>(args, spec);
-        default: return run<Plain<float>, float>(args, spec);
+        case DType::f64:
+            return run<Plain<double>, double>(args, spec);
+        case DType::f16:
+            return run<Half, float>(args, spec);
+        case DType::bf16:
+            return run<Brain, float>(args, spec);
+        default:
+            return run<Plain<float>, float>(args, spec);
     }
 }
 
@@ -170,8 +181,10 @@ void optim_step_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
 }
 
 void optim_advance_cpu(const void* args, DType dtype, const Spec&, Grid) {
-    if (dtype == DType::f64) advance<double>(*static_cast<const OptimAdvanceArgs*>(args));
-    else advance<float>(*static_cast<const OptimAdvanceArgs*>(args));
+    if (dtype == DType::f64)
+        advance<double>(*static_cast<const OptimAdvanceArgs*>(args));
+    else
+        advance<float>(*static_cast<const OptimAdvanceArgs*>(args));
 }
 
 }  // namespace vkml

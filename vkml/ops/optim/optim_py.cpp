@@ -23,28 +23,34 @@ OptimRule rule_named(const std::string& word) {
 VKML_PYTHON(optim) {
     using namespace vkml;
     using namespace vkml::python;
-    nb::class_<MultiTensorOptimizer>(m, "_MultiTensorOptimizer", "The engine of vkml.optim: one step over many tensors in two dispatches.")
-        .def("__init__",
-             [](MultiTensorOptimizer* self, const std::vector<Tensor>& parameters, const std::string& rule, double lr, double weight_decay,
-                double beta1, double beta2, double eps, double dampening, bool nesterov, bool centered) {
-                 new (self) MultiTensorOptimizer(
-                     parameters, {rule_named(rule), lr, weight_decay, beta1, beta2, eps, dampening, nesterov, centered});
-             },
-             "parameters"_a, "rule"_a, "lr"_a, "weight_decay"_a = 0.0, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0,
-             "dampening"_a = 0.0, "nesterov"_a = false, "centered"_a = false)
-        .def("set",
-             [](MultiTensorOptimizer& self, double lr, double weight_decay, double beta1, double beta2, double eps, double dampening) {
-                 self.set({OptimRule::sgd, lr, weight_decay, beta1, beta2, eps, dampening, false, false});
-             },
-             "lr"_a, "weight_decay"_a = 0.0, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0, "dampening"_a = 0.0)
-        .def("step",
-             [](MultiTensorOptimizer& self, const nb::sequence& gradients) {
-                 std::vector<Tensor> given;
-                 for (nb::handle g : gradients) given.push_back(g.is_none() ? Tensor{} : nb::cast<Tensor>(g));
-                 GilRelease released;
-                 self.step(given);
-             },
-             "gradients"_a, "One gradient per parameter, None where there is none.")
+    nb::class_<MultiTensorOptimizer>(m, "_MultiTensorOptimizer",
+                                     "The engine of vkml.optim: one step over many tensors in two dispatches.")
+        .def(
+            "__init__",
+            [](MultiTensorOptimizer* self, const std::vector<Tensor>& parameters, const std::string& rule, double lr,
+               double weight_decay, double beta1, double beta2, double eps, double dampening, bool nesterov,
+               bool centered) {
+                new (self) MultiTensorOptimizer(
+                    parameters, {rule_named(rule), lr, weight_decay, beta1, beta2, eps, dampening, nesterov, centered});
+            },
+            "parameters"_a, "rule"_a, "lr"_a, "weight_decay"_a = 0.0, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0,
+            "dampening"_a = 0.0, "nesterov"_a = false, "centered"_a = false)
+        .def(
+            "set",
+            [](MultiTensorOptimizer& self, double lr, double weight_decay, double beta1, double beta2, double eps,
+               double dampening) {
+                self.set({OptimRule::sgd, lr, weight_decay, beta1, beta2, eps, dampening, false, false});
+            },
+            "lr"_a, "weight_decay"_a = 0.0, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0, "dampening"_a = 0.0)
+        .def(
+            "step",
+            [](MultiTensorOptimizer& self, const nb::sequence& gradients) {
+                std::vector<Tensor> given;
+                for (nb::handle g : gradients) given.push_back(g.is_none() ? Tensor{} : nb::cast<Tensor>(g));
+                GilRelease released;
+                self.step(given);
+            },
+            "gradients"_a, "One gradient per parameter, None where there is none.")
         .def("states", &MultiTensorOptimizer::states, "index"_a)
         .def_prop_ro("numbers", &MultiTensorOptimizer::numbers);
 }

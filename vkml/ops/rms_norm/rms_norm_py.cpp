@@ -12,7 +12,8 @@ VKML_PYTHON(rms_norm) {
         [](const Tensor& input, const std::variant<std::int64_t, std::vector<std::int64_t>>& axes, double eps,
            const std::optional<Tensor>& weight) {
             const auto* sizes = std::get_if<1>(&axes);
-            const std::int64_t count = sizes ? axes_of_sizes("rms_norm", input, Shape(std::span(*sizes))) : std::get<0>(axes);
+            const std::int64_t count =
+                sizes ? axes_of_sizes("rms_norm", input, Shape(std::span(*sizes))) : std::get<0>(axes);
             return rms_norm(input, count, eps, weight.value_or(Tensor{}));
         },
         "input"_a, "normalized_axes"_a = 1, "eps"_a = 1e-5, nb::kw_only(), "weight"_a = nb::none(), ReleaseGil(),

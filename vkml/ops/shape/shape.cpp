@@ -22,10 +22,12 @@ Shape infer(std::string_view op, const Shape& wanted, std::int64_t count, const 
             continue;
         }
         check(shape[i] >= 0, op, ": expected extents >= 0 or -1, got ", wanted);
-        check(!__builtin_mul_overflow(known, shape[i], &known), op, ": expected fewer than 2^63 elements, got ", wanted);
+        check(!__builtin_mul_overflow(known, shape[i], &known), op, ": expected fewer than 2^63 elements, got ",
+              wanted);
     }
     if (unknown >= 0) {
-        check(known != 0 && count % known == 0, op, ": expected a shape of ", count, " elements, got ", wanted, " for ", given);
+        check(known != 0 && count % known == 0, op, ": expected a shape of ", count, " elements, got ", wanted, " for ",
+              given);
         shape[unknown] = count / known;
     } else {
         check(known == count, op, ": expected a shape of ", count, " elements, got ", wanted, " for ", given);
@@ -65,8 +67,8 @@ Tensor expand(const Tensor& input, const Shape& wanted) {
     Shape shape = wanted;
     for (int i = 0; i < input.ndim(); i++) {
         if (shape[lead + i] == -1) shape[lead + i] = input.shape()[i];
-        check(input.shape()[i] == shape[lead + i] || input.shape()[i] == 1, "expand: expected a shape that ", input.shape(),
-              " broadcasts to, got ", wanted);
+        check(input.shape()[i] == shape[lead + i] || input.shape()[i] == 1, "expand: expected a shape that ",
+              input.shape(), " broadcasts to, got ", wanted);
     }
     for (std::int64_t extent : shape) check(extent >= 0, "expand: expected extents >= 0 on new axes, got ", wanted);
     if (shape == input.shape()) return input;
@@ -135,19 +137,23 @@ Tensor flatten(const Tensor& input, std::int64_t start, std::int64_t end) {
     check(first <= last, "flatten: expected start <= end, got ", start, " and ", end);
     Shape shape;
     for (int i = 0; i < input.ndim(); i++) {
-        if (i <= first || i > last) shape.push_back(input.shape()[i]);
-        else shape[first] *= input.shape()[i];
+        if (i <= first || i > last)
+            shape.push_back(input.shape()[i]);
+        else
+            shape[first] *= input.shape()[i];
     }
     return reshape(input, shape);
 }
 
 Tensor unflatten(const Tensor& input, std::int64_t dim, const Shape& sizes) {
     const int axis = wrap_dim("unflatten", dim, input.ndim());
-    check(!sizes.empty() && input.ndim() > 0, "unflatten: expected at least one size and rank >= 1, got ", sizes, " for ", input.shape());
+    check(!sizes.empty() && input.ndim() > 0, "unflatten: expected at least one size and rank >= 1, got ", sizes,
+          " for ", input.shape());
     const Shape parts = infer("unflatten", sizes, input.shape()[axis], input.shape());
     Shape shape;
     for (int i = 0; i < input.ndim(); i++) {
-        if (i != axis) shape.push_back(input.shape()[i]);
+        if (i != axis)
+            shape.push_back(input.shape()[i]);
         else
             for (std::int64_t part : parts) shape.push_back(part);
     }
@@ -162,14 +168,16 @@ Tensor slice(const Tensor& input, std::int64_t dim, std::int64_t start, std::int
     const auto clamp = [extent](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + extent : i, 0, extent); };
     start = clamp(start);
     stop = clamp(stop);
-    return recorded_slice(input, slice(input.layout(), axis, start, stop, step), slice(Layout(input.shape()), axis, start, stop, step));
+    return recorded_slice(input, slice(input.layout(), axis, start, stop, step),
+                          slice(Layout(input.shape()), axis, start, stop, step));
 }
 
 Tensor select(const Tensor& input, std::int64_t dim, std::int64_t index) {
     const int axis = wrap_dim("select", dim, input.ndim());
     check(input.ndim() > 0, "select: expected rank >= 1, got ()");
     const std::int64_t extent = input.shape()[axis];
-    check<IndexError>(index >= -extent && index < extent, "select: expected an index in [", -extent, ", ", extent, "), got ", index);
+    check<IndexError>(index >= -extent && index < extent, "select: expected an index in [", -extent, ", ", extent,
+                      "), got ", index);
     if (index < 0) index += extent;
     return recorded_slice(input, select(input.layout(), axis, index), select(Layout(input.shape()), axis, index));
 }
@@ -178,9 +186,11 @@ Tensor narrow(const Tensor& input, std::int64_t dim, std::int64_t start, std::in
     const int axis = wrap_dim("narrow", dim, input.ndim());
     check(input.ndim() > 0, "narrow: expected rank >= 1, got ()");
     const std::int64_t extent = input.shape()[axis];
-    check<IndexError>(start >= -extent && start <= extent, "narrow: expected start in [", -extent, ", ", extent, "], got ", start);
+    check<IndexError>(start >= -extent && start <= extent, "narrow: expected start in [", -extent, ", ", extent,
+                      "], got ", start);
     if (start < 0) start += extent;
-    check(length >= 0 && start + length <= extent, "narrow: expected a length in [0, ", extent - start, "], got ", length);
+    check(length >= 0 && start + length <= extent, "narrow: expected a length in [0, ", extent - start, "], got ",
+          length);
     return slice(input, axis, start, start + length);
 }
 

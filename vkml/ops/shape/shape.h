@@ -3,8 +3,9 @@
 
 #include "vkml/core/tensor.h"
 
-/// Other shapes of the same elements. All are views of the input's memory (reshape copies when no strides can show the new
-/// shape), all are differentiable, all take negative axes. Axes out of range throw IndexError, shapes that do not fit ShapeError.
+/// Other shapes of the same elements. All are views of the input's memory (reshape copies when no strides can show the
+/// new shape), all are differentiable, all take negative axes. Axes out of range throw IndexError, shapes that do not
+/// fit ShapeError.
 namespace vkml {
 
 /// One extent may be -1: it is what remains. A view if possible, else a packed copy.
@@ -33,8 +34,8 @@ Tensor narrow(const Tensor& input, std::int64_t dim, std::int64_t start, std::in
 /// The same values without a history; shares the memory.
 Tensor detach(const Tensor& input);
 
-/// A view with any layout inside the input's storage, e.g. a slice of several axes at once: recorded so that its gradient lands
-/// at the elements it shows. `layout` must reach no element twice.
+/// A view with any layout inside the input's storage, e.g. a slice of several axes at once: recorded so that its
+/// gradient lands at the elements it shows. `layout` must reach no element twice.
 Tensor view_with_layout(const Tensor& input, const Layout& layout);
 
 }  // namespace vkml

@@ -28,8 +28,8 @@ Tensor run(std::string_view op, const Tensor& input, std::int64_t dim, bool log)
 }
 
 Tensor run_backward(std::string_view op, const Tensor& g, const Tensor& y, std::int64_t dim, bool log) {
-    check<DTypeError>(is_floating(y.dtype()) && g.dtype() == y.dtype(), op, ": expected two floating-point tensors of one dtype, got ",
-                      g.dtype(), " and ", y.dtype());
+    check<DTypeError>(is_floating(y.dtype()) && g.dtype() == y.dtype(), op,
+                      ": expected two floating-point tensors of one dtype, got ", g.dtype(), " and ", y.dtype());
     check(g.shape() == y.shape(), op, ": expected a gradient of shape ", y.shape(), ", got ", g.shape());
     common_device(op, {&g, &y});
     const int axis = wrap_dim(op, dim, y.ndim());

@@ -5,7 +5,8 @@
 
 namespace vkml {
 
-/// exp(x - max) / sum(exp(x - max)) along dim. Same shape and dtype. Throws DTypeError unless floating, IndexError if dim is out of range.
+/// exp(x - max) / sum(exp(x - max)) along dim. Same shape and dtype. Throws DTypeError unless floating, IndexError if
+/// dim is out of range.
 Tensor softmax(const Tensor& input, std::int64_t dim = -1);
 /// (x - max) - log(sum(exp(x - max))) along dim; errors as softmax.
 Tensor log_softmax(const Tensor& input, std::int64_t dim = -1);

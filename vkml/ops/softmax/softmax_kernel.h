@@ -13,13 +13,16 @@ inline constexpr Kernel softmax_resident{"softmax_resident", spv::softmax_reside
 inline constexpr Kernel softmax_looped{"softmax_looped", spv::softmax_looped};
 inline constexpr Kernel softmax_partial{"softmax_partial", spv::softmax_partial};
 inline constexpr Kernel softmax_apply{"softmax_apply", spv::softmax_apply};
-inline constexpr RowKernels softmax_rows{"softmax.rows", &softmax_resident, &softmax_looped, &softmax_partial, &softmax_apply};
+inline constexpr RowKernels softmax_rows{"softmax.rows", &softmax_resident, &softmax_looped, &softmax_partial,
+                                         &softmax_apply};
 
-inline constexpr Kernel softmax_backward_resident{"softmax_backward_resident", spv::softmax_backward_resident, softmax_backward_cpu};
+inline constexpr Kernel softmax_backward_resident{"softmax_backward_resident", spv::softmax_backward_resident,
+                                                  softmax_backward_cpu};
 inline constexpr Kernel softmax_backward_looped{"softmax_backward_looped", spv::softmax_backward_looped};
 inline constexpr Kernel softmax_backward_partial{"softmax_backward_partial", spv::softmax_backward_partial};
 inline constexpr Kernel softmax_backward_apply{"softmax_backward_apply", spv::softmax_backward_apply};
-inline constexpr RowKernels softmax_backward_rows{"softmax_backward.rows", &softmax_backward_resident, &softmax_backward_looped,
-                                                  &softmax_backward_partial, &softmax_backward_apply};
+inline constexpr RowKernels softmax_backward_rows{"softmax_backward.rows", &softmax_backward_resident,
+                                                  &softmax_backward_looped, &softmax_backward_partial,
+                                                  &softmax_backward_apply};
 
 }  // namespace vkml

@@ -11,8 +11,8 @@ int thread_count();
 /// Work worth waking another thread for, in elements of light arithmetic.
 inline constexpr std::int64_t kGrain = 32768;
 
-/// Calls body(begin, end) over disjoint ranges that cover [0, n), each at least `grain` long. The split depends on the thread
-/// count: a result must not depend on it.
+/// Calls body(begin, end) over disjoint ranges that cover [0, n), each at least `grain` long. The split depends on the
+/// thread count: a result must not depend on it.
 template <class Body>
 void parallel_for(std::int64_t n, std::int64_t grain, const Body& body) {
     if (n <= 0) return;

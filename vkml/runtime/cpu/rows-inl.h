@@ -192,11 +192,14 @@ void each_row(const RowArgs& a, int rank, const Body& body) {
             if (!direct) store_run<E>(view.y, cols, inner, y + packed);
         }
     };
-    if (alone) run(0, rows);
-    else cpu::parallel_for(rows, std::max<std::int64_t>(1, cpu::kGrain / 4 / cols), run);
+    if (alone)
+        run(0, rows);
+    else
+        cpu::parallel_for(rows, std::max<std::int64_t>(1, cpu::kGrain / 4 / cols), run);
 }
 
-/// Pieces of a row are reduced one by one and merged in order, so that the bits do not depend on how many threads there are.
+/// Pieces of a row are reduced one by one and merged in order, so that the bits do not depend on how many threads there
+/// are.
 inline constexpr std::int64_t kPiece = 16384;
 
 /// body(piece, begin, end) over the pieces of [0, n).
@@ -206,8 +209,10 @@ void each_piece(std::int64_t n, bool parallel, const Body& body) {
     const auto run = [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t p = first; p < last; p++) body(p, p * kPiece, std::min(n, (p + 1) * kPiece));
     };
-    if (parallel && pieces > 1) cpu::parallel_for(pieces, 1, run);
-    else run(0, pieces);
+    if (parallel && pieces > 1)
+        cpu::parallel_for(pieces, 1, run);
+    else
+        run(0, pieces);
 }
 
 /// Sum of piece(begin, end), each a double.
@@ -223,7 +228,8 @@ double sum_pieces(std::int64_t n, bool parallel, const Piece& piece) {
     return sum;
 }
 
-/// Sum of term(vector index, vector) over a piece of at most kPiece values: four chains of vectors, cut every 2048 values into a double.
+/// Sum of term(vector index, vector) over a piece of at most kPiece values: four chains of vectors, cut every 2048
+/// values into a double.
 template <class V, class Term>
 double sum_terms(const V* in, std::int64_t n, V fill, const Term& term) {
     const hn::ScalableTag<V> d;
@@ -272,8 +278,8 @@ void each_block(const RowArgs& a, int rank, const Body& body) {
         for (std::int64_t row = begin; row < end;) {
             const std::int64_t count = std::min({kColumns, end - row, inner - row % inner, length - row % length});
             const std::int64_t packed = packed_offset(a, row);
-            body(ColumnBlock<E>{x + strided_offset(a, rank, row), second ? second + packed : nullptr, y + packed, a.x_step, inner,
-                                static_cast<std::int64_t>(a.cols), count});
+            body(ColumnBlock<E>{x + strided_offset(a, rank, row), second ? second + packed : nullptr, y + packed,
+                                a.x_step, inner, static_cast<std::int64_t>(a.cols), count});
             row += count;
         }
     });
@@ -282,7 +288,8 @@ void each_block(const RowArgs& a, int rank, const Body& body) {
 /// A run of a block's row as values: in place where they are, else in `buffer`.
 template <class E>
 const typename E::Value* block_values(const typename E::Stored* p, std::int64_t n, typename E::Value* buffer) {
-    if constexpr (kIsValue<E>) return p;
+    if constexpr (kIsValue<E>)
+        return p;
     else {
         load_run<E>(p, 1, n, buffer);
         return buffer;
@@ -293,10 +300,14 @@ const typename E::Value* block_values(const typename E::Stored* p, std::int64_t 
 template <class Run>
 void with_element(DType dtype, const Run& run) {
     switch (dtype) {
-        case DType::f64: return run(ElementF64{});
-        case DType::f16: return run(ElementF16{});
-        case DType::bf16: return run(ElementBF16{});
-        default: return run(ElementF32{});
+        case DType::f64:
+            return run(ElementF64{});
+        case DType::f16:
+            return run(ElementF16{});
+        case DType::bf16:
+            return run(ElementBF16{});
+        default:
+            return run(ElementF32{});
     }
 }
 

@@ -3,8 +3,8 @@
 namespace vkml {
 
 /// Arguments of every row kernel (slang/rows.slang): rows of `cols` elements, read through strides, written packed.
-/// A row's place in x comes from its index cut up by `sizes`; element e of it lies e * x_step further on. In `second` and `y`
-/// element e lies e * inner further on: `inner` is the product of the extents behind the axis.
+/// A row's place in x comes from its index cut up by `sizes`; element e of it lies e * x_step further on. In `second`
+/// and `y` element e lies e * inner further on: `inner` is the product of the extents behind the axis.
 struct RowArgs {
     VKML_PTR(T.Storage) x;
     VKML_PTR(T.Storage) second;  // a second input of packed layout, or null
@@ -13,7 +13,7 @@ struct RowArgs {
     VKML_PTR(T.Storage) bias;    // the same
     VKML_PTR(T.Value) mean;      // one per row, kept for the gradient, or null
     VKML_PTR(T.Value) rstd;
-    VKML_PTR(T.Value) scratch;   // states of parts of rows, three values each
+    VKML_PTR(T.Value) scratch;  // states of parts of rows, three values each
     uint64_t rows;
     int64_t x_step;
     int64_t strides[3];  // of x along the row axes, outermost first

@@ -89,7 +89,8 @@ void MemoryTable::check_limits(VkDeviceSize size, bool sparse) const {
     const VkDeviceSize pieces = sparse ? size / kSparseChunk + 1 : 1,
                        allowed = p.properties.limits.maxMemoryAllocationCount;
     VkDeviceSize largest = 0;
-    for (std::uint32_t i = 0; i < p.memory.memoryHeapCount; i++) largest = std::max(largest, p.memory.memoryHeaps[i].size);
+    for (std::uint32_t i = 0; i < p.memory.memoryHeapCount; i++)
+        largest = std::max(largest, p.memory.memoryHeaps[i].size);
     // Before the buffer is made: a sparse one of any size is granted, and a driver may fall over it.
     if (size > largest) fail_limit(largest, "the largest of memoryHeaps", size);
     if (count_ + pieces > allowed)
