@@ -85,7 +85,8 @@ TestRelu = op_cases("relu", lambda x: np.maximum(x, 0), torch="relu", dtypes=NUM
 TestGelu = op_cases(
     "gelu",
     gelu,
-    torch="gelu",
+    # torch's own 1 + erf cancels in the tail, in float64 too.
+    torch=lambda torch, x, approximate="none": 0.5 * x * torch.special.erfc(-x * 0.5**0.5),
     tolerance=BUILT,
     second=True,
     approximate=["none", "tanh"],

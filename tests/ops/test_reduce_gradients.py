@@ -70,16 +70,7 @@ def test_gradients(device: str, name: str, dtype: str, rng: np.random.Generator)
         assert_within(gradient(GRADIENTS[name], x, dim, dtype, device), expected, allowed, f"{dim}")
 
 
-POW = "the second derivative of pow with a number as exponent raises ShapeError"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=pytest.mark.xfail(raises=vkml.ShapeError, strict=True, reason=POW)) if n == "norm3" else n
-        for n in GRADIENTS
-    ],
-)
+@pytest.mark.parametrize("name", GRADIENTS)
 def test_second_derivatives(name: str, rng: np.random.Generator) -> None:
     f, x, v = GRADIENTS[name], rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 3, 4))
 

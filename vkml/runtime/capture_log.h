@@ -14,7 +14,10 @@ namespace vkml {
 /// every address stays what it was until the capture goes.
 class CaptureLog {
   public:
-    explicit CaptureLog(Backend& backend) : pool_(std::make_unique<Pool>(backend, MemoryKind::device)) {}
+    // Many captures may live at once, most of them small.
+    static constexpr std::size_t kFirstSlab = std::size_t{1} << 20;
+
+    explicit CaptureLog(Backend& backend) : pool_(std::make_unique<Pool>(backend, MemoryKind::device, kFirstSlab)) {}
 
     Storage allocate(std::size_t bytes) { return pool_->allocate(bytes); }
     void note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,

@@ -9,7 +9,6 @@ namespace vkml {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
-constexpr std::size_t kFirstSlab = std::size_t{64} << 20;
 constexpr std::size_t kLargestSlab = std::size_t{512} << 20;
 // From here on a block has device memory of its own, so that it can be given back alone.
 constexpr std::size_t kOwnMemory = std::size_t{32} << 20;
@@ -81,7 +80,7 @@ Pool::PooledBlock* Pool::carve(std::size_t bytes, int size_class) {
         for (auto& candidate : slabs_)
             if (candidate->memory.bytes - candidate->used >= bytes) slab = candidate.get();
         if (!slab) {
-            next_slab_ = std::clamp(next_slab_ * 2, kFirstSlab, kLargestSlab);
+            next_slab_ = std::max(bytes, std::clamp(next_slab_ * 2, first_slab_, kLargestSlab));
             slab = new_slab(next_slab_);
         }
     }

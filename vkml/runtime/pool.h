@@ -25,7 +25,11 @@ struct MemoryStats {
 /// is in order, and the epochs on the block bring the barrier. Any thread may allocate and free.
 class Pool final : public BlockOwner {
   public:
-    Pool(Backend& backend, MemoryKind kind) : backend_(backend), kind_(kind) {}
+    static constexpr std::size_t kFirstSlab = std::size_t{64} << 20;
+
+    /// Small blocks are cut from slabs of device memory, the first of `first_slab` bytes, each next one twice as large.
+    Pool(Backend& backend, MemoryKind kind, std::size_t first_slab = kFirstSlab)
+        : backend_(backend), kind_(kind), first_slab_(first_slab) {}
     ~Pool() override;
     Pool(const Pool&) = delete;
     Pool& operator=(const Pool&) = delete;
@@ -58,6 +62,7 @@ class Pool final : public BlockOwner {
 
     Backend& backend_;
     MemoryKind kind_;
+    std::size_t first_slab_;
     mutable std::mutex mutex_;
     std::array<std::vector<PooledBlock*>, kClasses> free_;
     std::vector<std::unique_ptr<Slab>> slabs_;
