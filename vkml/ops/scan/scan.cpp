@@ -5,6 +5,7 @@
 
 #include "vkml/autograd/node.h"
 #include "vkml/ops/copy/copy.h"
+#include "vkml/ops/rearrange/rearrange.h"
 #include "vkml/ops/scan/scan_kernel.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/grid.h"
@@ -76,7 +77,7 @@ Grid grid_of(const Cut& cut, std::uint64_t rows) {
     return linear_grid(cut.columns ? ceil_div(rows * cut.parts, cut.threads) : rows * cut.parts);
 }
 
-void launch(const Problem& p, const Cut& cut, const Tensor& x, const Tensor& y, bool reverse) {
+void launch(const Problem& p, const Cut& cut, const Tensor& x, const Tensor& y) {
     Stream& on = stream_of(x);
     const bool widens = !is_floating(x.dtype());
     const auto rank = static_cast<std::uint32_t>(p.kept.shape.size());
@@ -95,12 +96,8 @@ void launch(const Problem& p, const Cut& cut, const Tensor& x, const Tensor& y, 
         args.y_strides[i] = p.kept.strides[1][static_cast<int>(i)];
         args.sizes[i] = static_cast<std::uint32_t>(p.kept.shape[static_cast<int>(i)]);
     }
-    args.x_strides[3] = reverse ? -p.x_step : p.x_step;
-    args.y_strides[3] = reverse ? -p.y_step : p.y_step;
-    if (reverse) {
-        args.x += (p.length - 1) * static_cast<std::uint64_t>(p.x_step) * itemsize(x.dtype());
-        args.y += (p.length - 1) * static_cast<std::uint64_t>(p.y_step) * itemsize(y.dtype());
-    }
+    args.x_strides[3] = p.x_step;
+    args.y_strides[3] = p.y_step;
     const Kernel& kernel = cut.columns ? scan_columns : scan_rows;
     if (cut.parts == 1) {
         on.launch(kernel, x.dtype(), Spec{cut.threads, rank, 0, widens, 0}, grid_of(cut, p.rows), args, {x}, {y});
@@ -132,7 +129,7 @@ void launch(const Problem& p, const Cut& cut, const Tensor& x, const Tensor& y, 
     on.launch(kernel, x.dtype(), Spec{cut.threads, rank, 0, widens, 0}, grid_of(cut, p.rows), args, {x, carry}, {y});
 }
 
-Tensor scan(std::string_view op, const Tensor& input, int axis, bool reverse) {
+Tensor scan(std::string_view op, const Tensor& input, int axis) {
     const Tensor out = empty(input.shape(), is_floating(input.dtype()) ? input.dtype() : DType::i64, input.device());
     if (input.numel() == 0) return out;
     const Tensor flat = input.ndim() == 0 ? input.view(Layout({1}, {1}, input.offset())) : input;
@@ -146,15 +143,19 @@ Tensor scan(std::string_view op, const Tensor& input, int axis, bool reverse) {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
     check<NotImplementedError>(p.length < kMost && (p.kept.shape.size() == 1 || p.rows < kMost), op,
                                ": expected fewer than 2^31 elements along dim and 2^31 rows, got ", input.shape());
-    launch(p, cut_of(op, p, stream_of(x).limits()), x, target, reverse);
+    launch(p, cut_of(op, p, stream_of(x).limits()), x, target);
     return record(op, out, {input}, keep_nothing,
-                  [op, axis, reverse](const Backward& b) -> Grads { return {scan(op, b.grad(), axis, !reverse)}; });
+                  [op, axis](const Backward& b) -> Grads {
+                      if (b.grad().ndim() == 0) return {b.grad()};
+                      // From the other end by reversing: a driver was seen to read negative strides wrongly.
+                      return {flip(scan(op, flip(b.grad(), {axis}), axis), {axis})};
+                  });
 }
 
 }  // namespace
 
 Tensor cumsum(const Tensor& input, std::int64_t dim) {
-    return scan("cumsum", input, wrap_dim("cumsum", dim, input.ndim()), false);
+    return scan("cumsum", input, wrap_dim("cumsum", dim, input.ndim()));
 }
 
 }  // namespace vkml
