@@ -144,12 +144,11 @@ Tensor scan(std::string_view op, const Tensor& input, int axis) {
     check<NotImplementedError>(p.length < kMost && (p.kept.shape.size() == 1 || p.rows < kMost), op,
                                ": expected fewer than 2^31 elements along dim and 2^31 rows, got ", input.shape());
     launch(p, cut_of(op, p, stream_of(x).limits()), x, target);
-    return record(op, out, {input}, keep_nothing,
-                  [op, axis](const Backward& b) -> Grads {
-                      if (b.grad().ndim() == 0) return {b.grad()};
-                      // From the other end by reversing: a driver was seen to read negative strides wrongly.
-                      return {flip(scan(op, flip(b.grad(), {axis}), axis), {axis})};
-                  });
+    return record(op, out, {input}, keep_nothing, [op, axis](const Backward& b) -> Grads {
+        if (b.grad().ndim() == 0) return {b.grad()};
+        // From the other end by reversing: a driver was seen to read negative strides wrongly.
+        return {flip(scan(op, flip(b.grad(), {axis}), axis), {axis})};
+    });
 }
 
 }  // namespace
