@@ -184,7 +184,7 @@ def op_cases(
     inputs          f(rng, *shapes, **kwargs) makes them instead: float arrays take the tested dtype, others keep theirs
     result          the result's dtype: a name, or a function of the tested dtype
     second          second derivatives too;  grad_tolerance: relative to the largest gradient, in f32
-    grad_floor      size of the terms whose difference a gradient is: the tolerance is relative to it where they cancel
+    grad_floor      size of the terms whose difference a gradient is: rows of one or two elements are held to it
     batched         row 0 has the same bits whether or not other rows follow
     same_bits       CPU and Vulkan give the same bits
     vulkan_dtypes   what Vulkan takes; it must refuse the other dtypes with NotImplementedError_
