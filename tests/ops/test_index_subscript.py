@@ -18,11 +18,11 @@ SHAPE = st.lists(st.integers(0, 5), min_size=0, max_size=4).map(tuple)
 
 @st.composite
 def basic_keys(draw: Any, shape: tuple[int, ...]) -> tuple:
-    """Ints, forward slices, None and at most one Ellipsis."""
+    """Ints, forward slices, None and at most one Ellipsis; the result keeps to rank 8."""
     key: list[Any] = []
     axes = draw(st.integers(0, len(shape)))
     for extent in shape[:axes]:
-        while draw(st.integers(0, 5)) == 0 and len(key) < 6:
+        while draw(st.integers(0, 5)) == 0 and key.count(None) < 8 - len(shape):
             key.append(None)
         if extent and draw(st.booleans()):
             key.append(draw(st.integers(-extent, extent - 1)))
