@@ -200,12 +200,17 @@ MATH V erf(V x) {
 /// factor erfc(-x / sqrt 2) / 2, the standard normal distribution below x: its tail to relative accuracy, 8 ulp.
 MATH V normalCdfTimes(V x, V factor) {
     V a = p_min(p_abs(x), V(15.0f));
-    // e^(-x x / 2) without the rounding of x x, as in expMinusSquare.
+    // e^(-a a / 2) = 2^n e^r without the rounding of a a: h h is exact, the rest of the square joins the reduced
+    // argument.
     V h = high(a);
-    V rest = exp((a - h) * (a + h) * -0.5f) * erfcx(a * 0.707106781f) * 0.5f;
-    V below = expTimes(h * h * -0.5f, rest * factor);
+    V n;
+    V r = reduceExp(h * h * -0.5f, n) + (a - h) * (a + h) * -0.5f;
+    V rest = (expm1Reduced(r) + 1.0f) * erfcx(a * 0.707106781f) * 0.5f;
+    V below = scale(rest * factor, toI(n));
+    // 0 times the factor, which a driver would fold.
+    below = pick(x < V(-15.0f), pick(p_abs(factor) < infinity(x), V(0.0f), asV(I(0x7fc00000))), below);
+    V above = V(1.0f) - rest * pow2(toI(p_max(n, V(-126.0f))));
     V middle = p_fma(erfSmall(pick(a < V(1.0f), x, V(0.0f)) * 0.707106781f), V(0.5f), V(0.5f));
-    V above = V(1.0f) - expTimes(h * h * -0.5f, rest);
     V y = pick(x < V(-0.5f), below, pick(a < V(1.0f), middle, above) * factor);
     return pick(isnan(x), x, y);
 }
