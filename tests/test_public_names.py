@@ -111,8 +111,8 @@ def test_examples(name, value):
 
 # Classes that are made by vkML alone, or that only name something.
 NO_EXAMPLE = """
-    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ KdaGradients KdaOutput LogLevel
-    NotImplementedError_ OutOfMemoryError ShapeError Tensor has_vulkan
+    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ KdaGradients KdaOutput
+    LogLevel NotImplementedError_ OutOfMemoryError ShapeError Tensor has_vulkan
 """.split()  # noqa: SIM905
 
 
