@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from .._core import Tensor
 from .._creation import tensor, zeros
 from . import functional as F
 from . import init
+from .container import ModuleList
 from .layers import Dropout, Linear, parameter
 from .module import Module, Parameter
 from .norm import LayerNorm
 
-__all__ = ["MultiheadAttention", "PositionalEncoding", "TransformerEncoderLayer"]
+__all__ = ["MultiheadAttention", "PositionalEncoding", "TransformerEncoder", "TransformerEncoderLayer"]
 
 
 class MultiheadAttention(Module):
@@ -148,6 +150,33 @@ class TransformerEncoderLayer(Module):
             return x + self._network(self.norm2(x))
         x = self.norm1(src + attend(src))
         return self.norm2(x + self._network(x))
+
+
+class TransformerEncoder(Module):
+    """Copies of an encoder layer, one after the other, then a norm if one is given.
+
+    Examples
+    --------
+    >>> layer = vkml.nn.TransformerEncoderLayer(16, nhead=4, dim_feedforward=32)
+    >>> vkml.nn.TransformerEncoder(layer, num_layers=3)(vkml.randn((2, 5, 16))).shape
+    (2, 5, 16)
+    """
+
+    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise _core.ShapeError(f"TransformerEncoder: num_layers: expected at least 1, got {num_layers}")
+        self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
+        for i, layer in enumerate(self.layers):
+            for part in layer.modules():
+                if isinstance(part, Dropout) and part.seed is not None:
+                    part.seed += 3 * i  # a layer uses three: copies must not drop alike
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(self, src: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
+        for layer in self.layers:
+            src = layer(src, src_mask=mask, is_causal=is_causal)
+        return src if self.norm is None else self.norm(src)
 
 
 class PositionalEncoding(Module):

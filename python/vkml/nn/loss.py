@@ -7,7 +7,17 @@ from .._core import Tensor
 from . import functional as F
 from .module import Module
 
-__all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "MSELoss"]
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MSELoss",
+    "NLLLoss",
+    "SmoothL1Loss",
+]
 
 
 class _Loss(Module):
@@ -36,6 +46,73 @@ class MSELoss(_Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
+
+
+class L1Loss(_Loss):
+    """The mean of |input - target|.
+
+    Examples
+    --------
+    >>> vkml.nn.L1Loss()(vkml.tensor([1.0, 2.0]), vkml.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.l1_loss(input, target, self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """HuberLoss / beta; L1Loss for beta 0.
+
+    Examples
+    --------
+    >>> vkml.nn.SmoothL1Loss(beta=2.0)(vkml.tensor([0.5, 3.0]), vkml.tensor([0.0, 0.0]))
+    tensor(1.0312)
+    """
+
+    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(reduction)
+        if not beta >= 0:
+            raise _core.ShapeError(f"SmoothL1Loss: beta: expected a number of at least 0, got {beta}")
+        self.beta = beta
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.smooth_l1_loss(input, target, self.reduction, self.beta)
+
+
+class NLLLoss(_Loss):
+    """Minus the log-probability (N, C, ...) of each target class.
+
+    Examples
+    --------
+    >>> vkml.nn.NLLLoss()(vkml.tensor([[-0.5, -1.0], [-2.0, -0.1]]), vkml.tensor([0, 1]))
+    tensor(0.3000)
+    """
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
+
+
+class BCELoss(_Loss):
+    """Cross entropy of probabilities; a logarithm counts at least -100.
+
+    Examples
+    --------
+    >>> vkml.nn.BCELoss()(vkml.tensor([0.5, 0.9]), vkml.tensor([0.0, 1.0]))
+    tensor(0.3993)
+    """
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy(input, target, self.weight, self.reduction)
 
 
 class CrossEntropyLoss(_Loss):
