@@ -170,7 +170,8 @@ RECURRENT = [
     Case("GRU", (4, 5), {"batch_first": True}, ((2, 7, 4),), call=lambda m, x: list(m(x)), note="no-state"),
     Case("LSTMCell", (4, 5), {}, ((3, 4), (3, 5), (3, 5)), call=lambda m, x, h, c: list(m(x, (h, c)))),
     Case("GRUCell", (4, 5), {}, ((3, 4), (3, 5))),
-    Case("RNNCell", (4, 5), {"nonlinearity": "relu"}, ((4,), (5,))),
+    Case("RNNCell", (4, 5), {"nonlinearity": "relu"}, ((3, 4), (3, 5))),
+    Case("RNNCell", (4, 5), {}, ((4,), (5,)), note="one"),
 ]
 
 
