@@ -80,7 +80,7 @@ def test_dtypes(kind, dtype, device, rng):
     held = [None if x is None else to_numpy(x) for x in inputs]
     step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-48}[dtype]
     want = reference(kind, *held, False)[0]
-    # Every step rounds its product and its state once; 4 roundings of the largest state, which relu does not bound by 1.
+    # Every step rounds its product and its state; 4 roundings of the largest state, which relu does not bound by 1.
     assert_close(states, want, atol=4 * step * max(1.0, np.abs(want).max()))
     states.sum().backward()
     assert all(x is None or (x.grad.dtype == x.dtype and x.grad.shape == x.shape) for x in inputs)
