@@ -214,7 +214,8 @@ def eye_(tensor: Tensor) -> Tensor:
     """
     if tensor.ndim != 2:
         raise _core.ShapeError(f"eye_: expected rank 2, got {tensor.shape}")
-    return _fill(tensor, np.eye(*tensor.shape))
+    rows, columns = tensor.shape
+    return _fill(tensor, np.eye(rows, columns))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -232,7 +233,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     middle = tuple(extent // 2 for extent in tensor.shape[2:])
     for group in range(groups):
         for channel in range(min(per_group, tensor.shape[1])):
-            values[(group * per_group + channel, channel, *middle)] = 1.0
+            place = (group * per_group + channel, channel, *middle)
+            values[place] = 1.0
     return _fill(tensor, values)
 
 

@@ -268,7 +268,7 @@ class _InstanceNorm(_ChannelNorm):
         self,
         num_features: int,
         eps: float = 1e-5,
-        momentum: float = 0.1,
+        momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
         device: Any = None,
@@ -281,7 +281,8 @@ class _InstanceNorm(_ChannelNorm):
         self._check(x)
         own = self.training or self.running_mean is None
         moved = (self.running_mean, self.running_var)
-        return F.instance_norm(x, *moved, self.weight, self.bias, own, self.momentum, self.eps)
+        share = 0.0 if self.momentum is None else self.momentum  # None leaves them, as PyTorch does
+        return F.instance_norm(x, *moved, self.weight, self.bias, own, share, self.eps)
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -81,8 +81,7 @@ def cross_entropy(
     """
     if isinstance(weight, str):  # older calls: the third argument is a reduction
         weight, reduction = None, weight
-    options = {"weight": weight, "ignore_index": ignore_index, "label_smoothing": label_smoothing}
-    return _core.cross_entropy(input, target, reduction=str(reduction), **options)
+    return _core.cross_entropy(input, target, weight, ignore_index, str(reduction), label_smoothing)
 
 
 def nll_loss(
@@ -125,8 +124,7 @@ def binary_cross_entropy_with_logits(
     >>> vkml.nn.binary_cross_entropy_with_logits(vkml.tensor([0.0, 2.0]), vkml.tensor([0.0, 1.0]))
     tensor(0.4100)
     """
-    options = {"weight": weight, "pos_weight": pos_weight}
-    return _core.binary_cross_entropy_with_logits(input, target, reduction=str(reduction), **options)
+    return _core.binary_cross_entropy_with_logits(input, target, weight, str(reduction), pos_weight)
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: Any = "mean", log_target: bool = False) -> Tensor:
