@@ -74,6 +74,7 @@ test-min-spec: build
 checks: $(VENV)/.ready
 	@$(PY) scripts/check_layering.py
 	@$(PY) scripts/check_operator_tests.py
+	@$(PY) scripts/check_public_headers.py
 	@$(PY) scripts/check_file_sizes.py
 
 lint: build checks

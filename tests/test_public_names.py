@@ -114,6 +114,24 @@ def test_examples(name, value):
         assert not out, "".join(out)
 
 
+# Classes that are made by vkML alone, or that only name something.
+NO_EXAMPLE = """
+    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ KdaGradients KdaOutput LogLevel
+    NotImplementedError_ OutOfMemoryError ShapeError Tensor has_vulkan
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", [n for n in vkml.__all__ if n not in NO_EXAMPLE])
+def test_every_public_name_has_an_example(name):
+    """An operator joins by itself, and its example with it: one that runs, and shows what comes out."""
+    value = getattr(vkml, name)
+    if not callable(value) or isinstance(value, types.ModuleType):
+        return
+    examples = doctest.DocTestParser().get_examples(inspect.getdoc(value) or "")
+    assert examples, f"vkml.{name} has no example"
+    assert any(name in e.source for e in examples), f"the example of vkml.{name} does not call it"
+
+
 @pytest.mark.parametrize("name", [n for n in PINNED if n not in ("__version__", "has_vulkan", "cpu")])
 def test_every_pinned_name_is_documented(name):
     value = getattr(vkml, name)

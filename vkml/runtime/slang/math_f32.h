@@ -98,7 +98,7 @@ MATH V logTail(V f) {
 
 /// What log and log2 give outside the positive normals: -inf at 0, NaN below, x itself at inf and NaN.
 MATH V logEdges(V x, V y) {
-    y = pick(x == V(0.0f), asV(I(int(0xff800000))), y);
+    y = pick(asI(p_abs(x)) == I(0), asV(I(int(0xff800000))), y);  // a device may take subnormals for 0
     y = pick(x < V(0.0f), asV(I(0x7fc00000)), y);
     return pick(asI(p_abs(x)) >= I(0x7f800000), pick(x < V(0.0f), asV(I(0x7fc00000)), x), y);
 }
@@ -107,8 +107,8 @@ MATH V logEdges(V x, V y) {
 MATH V log(V x) {
     M tiny = x < V(1.17549435e-38f);
     V e;
-    V f = mantissa(pick(tiny, x * 8388608.0f, x), e);
-    e = pick(tiny, e - 23.0f, e);
+    V f = mantissa(pick(tiny, toV(asI(x)), x), e);  // a subnormal is its bits times 2^-149
+    e = pick(tiny, e - 149.0f, e);
     V t = logTail(f);
     V y = e * 0.693359375f + (f + (t - e * 2.12194440e-4f));
     return logEdges(x, y);
@@ -118,8 +118,8 @@ MATH V log(V x) {
 MATH V log2(V x) {
     M tiny = x < V(1.17549435e-38f);
     V e;
-    V f = mantissa(pick(tiny, x * 8388608.0f, x), e);
-    e = pick(tiny, e - 23.0f, e);
+    V f = mantissa(pick(tiny, toV(asI(x)), x), e);  // a subnormal is its bits times 2^-149
+    e = pick(tiny, e - 149.0f, e);
     V t = logTail(f);
     V fh = high(f);
     V low = (f - fh) + t;
@@ -278,7 +278,7 @@ MATH V tan(V x) {
 /// 12 bits.
 MATH V powPositive(V x, V y) {
     M tiny = x < V(1.17549435e-38f);
-    I u = asI(pick(tiny, x * 16777216.0f, x));
+    I u = asI(pick(tiny, toV(asI(x)), x));
     I n = (u >> 23) - 127;
     I j = u & I(0x7fffff);
     IM up = j >= I(0x5db3d7);                     // from sqrt 3: take half of it
@@ -286,7 +286,7 @@ MATH V powPositive(V x, V y) {
     n = n + pick(up, I(1), I(0));
     V ax = asV((j | I(0x3f800000)) - pick(up, I(0x800000), I(0)));
     V bp = pick(middle, V(1.5f), V(1.0f));
-    V t = toV(n) - pick(tiny, V(24.0f), V(0.0f));
+    V t = toV(n) - pick(tiny, V(149.0f), V(0.0f));
     // s = (ax - bp) / (ax + bp) in two parts.
     V d = ax - bp;
     V v = V(1.0f) / (ax + bp);
@@ -346,7 +346,7 @@ MATH V pow(V x, V y) {
     M odd = both(whole, p_trunc(y * 0.5f) * 2.0f != y);
     V r = powPositive(ax, y);
     V none = pick(y < V(0.0f), inf, V(0.0f));  // 0^y
-    r = pick(ax == V(0.0f), none, r);
+    r = pick(asI(ax) == I(0), none, r);
     r = pick(ax == inf, pick(y < V(0.0f), V(0.0f), inf), r);
     r = pick(ay == inf,
              pick(ax == V(1.0f), V(1.0f),
