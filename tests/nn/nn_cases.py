@@ -63,6 +63,10 @@ def shares(*shape: int) -> Callable[[np.random.Generator], Arrays]:
     return lambda rng: [(x := rng.uniform(0.1, 1, shape).astype(np.float32)) / x.sum(-1, keepdims=True)]
 
 
+def signs(*shape: int) -> Callable[[np.random.Generator], Arrays]:
+    return lambda rng: [np.where(rng.uniform(size=shape) < 0.5, -1, 1).astype(np.float32)]
+
+
 def inside(x: np.ndarray) -> np.ndarray:
     """Away from 0 and 1, where a logarithm runs away."""
     return 0.5 + 0.3 * np.tanh(x)
@@ -70,7 +74,8 @@ def inside(x: np.ndarray) -> np.ndarray:
 
 ACTIVATIONS = [
     *plain("ReLU ReLU6 SELU SiLU Mish Hardsigmoid Hardswish Tanh Tanhshrink Sigmoid LogSigmoid Softsign GELU"),
-    *plain("LeakyReLU PReLU ELU CELU Hardtanh Softplus GLU"),
+    *plain("LeakyReLU PReLU ELU CELU Hardtanh Softplus GLU Hardshrink Softshrink"),
+    Case("Threshold", (0.2, -1.5), {}, ((3, 4, 6),)),
     Case("GELU", options={"approximate": "tanh"}, inputs=((3, 4, 6),), note="tanh"),
     Case("PReLU", (4,), {}, ((3, 4, 6),), note="channels"),
     Case("LeakyReLU", (0.2,), {}, ((3, 4),), note="slope"),
@@ -93,7 +98,12 @@ LAYERS = [
     Case("Unflatten", (1, (2, 3)), {}, ((4, 6),)),
     Case("PixelShuffle", (2,), {}, ((2, 8, 3, 4),)),
     Case("PixelUnshuffle", (2,), {}, ((2, 3, 4, 6),)),
-    Case("ZeroPad2d", ((1, 2, 0, 3),), {}, ((2, 3, 4, 5),)),
+    *plain("ZeroPad1d ReflectionPad1d ReplicationPad1d", (2, 3, 5), (2, 1)),
+    *plain("ZeroPad2d ReflectionPad2d ReplicationPad2d", (2, 3, 4, 5), (1, 2, 0, 3)),
+    *plain("ConstantPad1d", (2, 3, 5), (2, -1), 1.5),
+    *plain("ConstantPad2d", (2, 3, 4, 5), (1, 2, 0, 3), 1.5),
+    Case("Upsample", (), {"scale_factor": 2}, ((2, 3, 4, 5),)),
+    Case("Upsample", ((7, 4),), {"mode": "bilinear", "align_corners": True}, ((2, 3, 4, 5),), note="bilinear"),
     Case("CosineSimilarity", (), {}, ((4, 5), (4, 5))),
 ]
 
@@ -185,6 +195,11 @@ def encoder(nn: Any) -> Any:
     return nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(8))
 
 
+def decoder(nn: Any) -> Any:
+    layer = nn.TransformerDecoderLayer(8, 2, dim_feedforward=16, dropout=0.0, batch_first=True)
+    return nn.TransformerDecoder(layer, 2)
+
+
 _ENCODER = {"dim_feedforward": 16, "dropout": 0.0, "batch_first": True}
 ATTENTION = [
     Case("MultiheadAttention", (8, 2), {"batch_first": True}, ((2, 5, 8), (2, 4, 8), (2, 4, 8)), call=attend),
@@ -193,6 +208,10 @@ ATTENTION = [
     Case("TransformerEncoderLayer", (8, 2), {**_ENCODER, "norm_first": True, "activation": "gelu"}, ((2, 5, 8),),
          note="norm-first"),
     Case("TransformerEncoder", inputs=((2, 5, 8),), make=encoder),
+    Case("TransformerDecoderLayer", (8, 2), _ENCODER, ((2, 5, 8), (2, 4, 8))),
+    Case("TransformerDecoderLayer", (8, 2), {**_ENCODER, "norm_first": True, "activation": "gelu"},
+         ((2, 5, 8), (2, 4, 8)), note="norm-first"),
+    Case("TransformerDecoder", inputs=((2, 5, 8), (2, 4, 8)), make=decoder),
     Case("PositionalEncoding", (6,), {"max_len": 9}, ((2, 5, 6),)),
     Case("ShortConvolution", (6, 4), {"bias": True}, ((2, 5, 6),)),
     Case("KimiDeltaAttention", (12,), {"num_heads": 2, "head_dim": 4}, ((2, 6, 12),)),
@@ -258,6 +277,14 @@ LOSSES = [
          rate=0.005),
     Case("BCEWithLogitsLoss", (), {}, ((4, 5),), lambda rng: [rng.uniform(0, 1, (4, 5)).astype(np.float32)]),
     Case("KLDivLoss", (), {"reduction": "batchmean"}, ((4, 5),), shares(4, 5)),
+    Case("PoissonNLLLoss", (), {"full": True}, ((4, 5),), lambda rng: [rng.integers(0, 5, (4, 5)).astype(np.float32)]),
+    Case("GaussianNLLLoss", (), {"full": True}, ((4, 5), (4, 5)), like(4, 5),
+         call=lambda m, x, var, target: m(x, target, var * var + 0.5)),
+    Case("SoftMarginLoss", (), {}, ((4, 5),), signs(4, 5)),
+    Case("HingeEmbeddingLoss", (0.7,), {}, ((4, 5),), signs(4, 5)),
+    Case("MarginRankingLoss", (0.3,), {}, ((6,), (6,)), signs(6)),
+    Case("CosineEmbeddingLoss", (0.1,), {}, ((6, 5), (6, 5)), signs(6)),
+    Case("TripletMarginLoss", (), {"swap": True}, ((6, 5),) * 3),
 ]  # fmt: skip
 
 CASES = [

@@ -18,7 +18,8 @@ CALLS: dict[str, list[tuple[tuple, dict[str, Any]]]] = {
         name: [((X,), {})]
         for name in (
             "relu", "relu6", "hardsigmoid", "hardswish", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish",
-            "sigmoid", "logsigmoid", "tanh", "tanhshrink", "softsign", "softplus", "hardtanh",
+            "sigmoid", "logsigmoid", "tanh", "tanhshrink", "softsign", "softplus", "hardtanh", "hardshrink",
+            "softshrink",
         )
     },
     **{name: [((MAPS,), {"dim": 1}), ((X, -1), {})] for name in ("softmax", "softmin", "log_softmax", "glu")},
@@ -59,6 +60,12 @@ CALLS: dict[str, list[tuple[tuple, dict[str, Any]]]] = {
     "fold": [(((2, 12, 20), (5, 6), (2, 2)), {}), (((2, 18, 4), 4, 3), {"padding": 1, "stride": 3})],
     "pixel_shuffle": [((MAPS, 2), {}), (((8, 2, 3), 2), {})],
     "pixel_unshuffle": [(((2, 3, 4, 6), 2), {})],
+    "threshold": [((X, 0.2, -1.5), {})],
+    "interpolate": [((MAPS,), {"scale_factor": 2}), ((LINE,), {"size": 13, "mode": "nearest-exact"}),
+                    ((MAPS,), {"size": (3, 11), "mode": "bilinear"}), ((MAPS,), {"scale_factor": 1.7}),
+                    ((LINE,), {"scale_factor": 1.7, "mode": "linear", "align_corners": True}),
+                    ((LINE,), {"scale_factor": 1.7, "mode": "linear", "recompute_scale_factor": True}),
+                    ((VOLUME,), {"scale_factor": (2, 0.5, 1), "mode": "trilinear"})],
     "one_hot": [((np.array([[0, 2], [1, 1]]),), {}), ((np.array([0, 2]), 5), {})],
     "normalize": [((X,), {}), ((MAPS,), {"p": 1.0, "dim": -1})],
     "cosine_similarity": [((X, X), {}), ((MAPS, MAPS), {"dim": -1})],
@@ -72,6 +79,15 @@ CALLS: dict[str, list[tuple[tuple, dict[str, Any]]]] = {
     "binary_cross_entropy": [((np.array([0.1, 0.7], "f"), np.array([0, 0.5], "f"), np.array([2, 3], "f")), {})],
     "binary_cross_entropy_with_logits": [((X, X), {"reduction": "sum"})],
     "kl_div": [((X, np.full((3, 4), 0.25, "f")), {"reduction": "batchmean"}), ((X, X), {"log_target": True})],
+    "poisson_nll_loss": [((X, np.full((3, 4), 3, "f")), {"full": True}),
+                         ((np.full((3, 4), 2, "f"), X), {"log_input": False, "reduction": "sum"})],
+    "gaussian_nll_loss": [((X, X, np.full((3, 4), 0.5, "f")), {"full": True}), ((X, X, np.zeros((3, 4), "f")), {})],
+    "margin_ranking_loss": [((ROWS, ROWS, np.ones((4, 6), "f")), {"margin": 0.5})],
+    "hinge_embedding_loss": [((X, np.array([[1, -1, 1, -1]] * 3, "f")), {"reduction": "none"})],
+    "soft_margin_loss": [((X, np.array([[1, -1, 1, -1]] * 3, "f")), {})],
+    "cosine_embedding_loss": [((X, X, np.array([1, -1, 1], "f")), {"margin": 0.1})],
+    "pairwise_distance": [((X, X), {}), ((X, X), {"p": 1.0, "keepdim": True})],
+    "triplet_margin_loss": [((ROWS, ROWS, ROWS), {"swap": True}), ((ROWS, ROWS, ROWS), {"p": 1.0})],
     "scaled_dot_product_attention": [(((2, 3, 5, 4), (2, 3, 6, 4), (2, 3, 6, 7)), {"scale": 0.3}),
                                      (((2, 5, 4),) * 3, {"is_causal": True})],
 }  # fmt: skip

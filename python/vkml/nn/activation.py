@@ -16,6 +16,7 @@ __all__ = [
     "GELU",
     "GLU",
     "SELU",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -31,9 +32,11 @@ __all__ = [
     "Softmax",
     "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
     "Tanhshrink",
+    "Threshold",
 ]
 
 
@@ -405,3 +408,60 @@ class GLU(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
+
+
+class _Shrink(Module):
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        if lambd < 0:
+            raise _core.ShapeError(f"{type(self).__name__}: lambd: expected a number of at least 0, got {lambd}")
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return f"lambd={self.lambd}"
+
+
+class Hardshrink(_Shrink):
+    """x outside [-lambd, lambd], 0 inside.
+
+    Examples
+    --------
+    >>> vkml.nn.Hardshrink()(vkml.tensor([-1.0, 0.3, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.hardshrink(x, self.lambd)
+
+
+class Softshrink(_Shrink):
+    """x moved towards 0 by lambd, 0 where that would pass it.
+
+    Examples
+    --------
+    >>> vkml.nn.Softshrink()(vkml.tensor([-1.0, 0.3, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.softshrink(x, self.lambd)
+
+
+class Threshold(Module):
+    """x where it is above the threshold, value elsewhere.
+
+    Examples
+    --------
+    >>> vkml.nn.Threshold(0.5, -3.0)(vkml.tensor([-1.0, 2.0]))
+    tensor([-3.,  2.])
+    """
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold, self.value = threshold, value
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.threshold(x, self.threshold, self.value)
+
+    def extra_repr(self) -> str:
+        return f"threshold={self.threshold}, value={self.value}"

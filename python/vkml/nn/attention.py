@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,10 @@ from .._core import Tensor
 from .._creation import tensor, zeros
 from . import functional as F
 from . import init
-from .container import ModuleList
-from .layers import Dropout, Linear, parameter
+from .layers import Linear, parameter
 from .module import Module, Parameter
-from .norm import LayerNorm
 
-__all__ = ["MultiheadAttention", "PositionalEncoding", "TransformerEncoder", "TransformerEncoderLayer"]
+__all__ = ["MultiheadAttention", "PositionalEncoding"]
 
 
 class MultiheadAttention(Module):
@@ -98,85 +95,6 @@ class MultiheadAttention(Module):
 
     def extra_repr(self) -> str:
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}"
-
-
-class TransformerEncoderLayer(Module):
-    """Self-attention and a two-layer network, each with a residual and a LayerNorm. Parameter names equal PyTorch's.
-
-    Examples
-    --------
-    >>> layer = vkml.nn.TransformerEncoderLayer(16, nhead=4, dim_feedforward=32)
-    >>> layer(vkml.randn((2, 5, 16))).shape
-    (2, 5, 16)
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = True,
-        norm_first: bool = False,
-        seed: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        if activation not in ("relu", "gelu"):
-            raise _core.ShapeError(f"TransformerEncoderLayer: activation: expected relu or gelu, got {activation!r}")
-        kind = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, batch_first=batch_first, dropout=dropout, **kind)
-        self.linear1 = Linear(d_model, dim_feedforward, **kind)
-        self.linear2 = Linear(dim_feedforward, d_model, **kind)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, **kind)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, **kind)
-        seeds = [None if seed is None else seed + i for i in range(3)]
-        self.dropout, self.dropout1, self.dropout2 = (Dropout(dropout, s) for s in seeds)
-        self.activation, self.norm_first = activation, norm_first
-
-    def _network(self, x: Tensor) -> Tensor:
-        hidden = _core.relu(self.linear1(x)) if self.activation == "relu" else _core.gelu(self.linear1(x))
-        return self.dropout2(self.linear2(self.dropout(hidden)))
-
-    def forward(self, src: Tensor, src_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
-        def attend(x: Tensor) -> Tensor:
-            return self.dropout1(self.self_attn(x, attn_mask=src_mask, is_causal=is_causal))
-
-        if self.norm_first:
-            x = src + attend(self.norm1(src))
-            return x + self._network(self.norm2(x))
-        x = self.norm1(src + attend(src))
-        return self.norm2(x + self._network(x))
-
-
-class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other, then a norm if one is given.
-
-    Examples
-    --------
-    >>> layer = vkml.nn.TransformerEncoderLayer(16, nhead=4, dim_feedforward=32)
-    >>> vkml.nn.TransformerEncoder(layer, num_layers=3)(vkml.randn((2, 5, 16))).shape
-    (2, 5, 16)
-    """
-
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
-        super().__init__()
-        if num_layers < 1:
-            raise _core.ShapeError(f"TransformerEncoder: num_layers: expected at least 1, got {num_layers}")
-        self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
-        for i, layer in enumerate(self.layers):
-            for part in layer.modules():
-                if isinstance(part, Dropout) and part.seed is not None:
-                    part.seed += 3 * i  # a layer uses three: copies must not drop alike
-        self.num_layers, self.norm = num_layers, norm
-
-    def forward(self, src: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
-        for layer in self.layers:
-            src = layer(src, src_mask=mask, is_causal=is_causal)
-        return src if self.norm is None else self.norm(src)
 
 
 class PositionalEncoding(Module):

@@ -10,7 +10,6 @@ from .._core import Tensor
 from .._creation import empty
 from . import functional as F
 from . import init
-from ._functional.shape import sizes
 from .module import Module, Parameter
 
 __all__ = [
@@ -23,10 +22,7 @@ __all__ = [
     "Flatten",
     "Identity",
     "Linear",
-    "PixelShuffle",
-    "PixelUnshuffle",
     "Unflatten",
-    "ZeroPad2d",
 ]
 
 
@@ -265,67 +261,6 @@ class Unflatten(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
-
-class PixelShuffle(Module):
-    """(..., C r^2, H, W) -> (..., C, H r, W r).
-
-    Examples
-    --------
-    >>> vkml.nn.PixelShuffle(2)(vkml.ones(1, 8, 2, 3)).shape
-    (1, 2, 4, 6)
-    """
-
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pixel_shuffle(x, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
-
-class PixelUnshuffle(Module):
-    """(..., C, H r, W r) -> (..., C r^2, H, W).
-
-    Examples
-    --------
-    >>> vkml.nn.PixelUnshuffle(2)(vkml.ones(1, 2, 4, 6)).shape
-    (1, 8, 2, 3)
-    """
-
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pixel_unshuffle(x, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
-
-
-class ZeroPad2d(Module):
-    """Zeros around the last two axes: one number, or (left, right, top, bottom).
-
-    Examples
-    --------
-    >>> vkml.nn.ZeroPad2d((1, 0, 0, 1))(vkml.ones(1, 1, 1, 1))
-    tensor([[[[0., 1.],
-              [0., 0.]]]])
-    """
-
-    def __init__(self, padding: int | tuple[int, int, int, int]) -> None:
-        super().__init__()
-        self.padding = sizes(padding, 4)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x, self.padding)
-
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
 
 
 class CosineSimilarity(Module):

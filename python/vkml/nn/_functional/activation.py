@@ -10,6 +10,7 @@ __all__ = [
     "elu",
     "gelu",
     "glu",
+    "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -26,9 +27,11 @@ __all__ = [
     "softmax",
     "softmin",
     "softplus",
+    "softshrink",
     "softsign",
     "tanh",
     "tanhshrink",
+    "threshold",
 ]
 
 # Klambauer et al., Self-Normalizing Neural Networks, 2017.
@@ -224,6 +227,41 @@ def tanhshrink(input: Tensor) -> Tensor:
     tensor([0.0000, 0.2384])
     """
     return input - _core.tanh(input)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """input outside [-lambd, lambd], 0 inside.
+
+    Examples
+    --------
+    >>> vkml.nn.functional.hardshrink(vkml.tensor([-1.0, 0.3, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
+    return _core.where(_core.abs(input) <= lambd, 0.0, input)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """input moved towards 0 by lambd, 0 where that would pass it.
+
+    Examples
+    --------
+    >>> vkml.nn.functional.softshrink(vkml.tensor([-1.0, 0.3, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
+    if lambd < 0:
+        raise _core.ShapeError(f"softshrink: lambd: expected a number of at least 0, got {lambd}")
+    return input - _core.clamp(input, -lambd, lambd)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """input where it is above the threshold, value elsewhere.
+
+    Examples
+    --------
+    >>> vkml.nn.functional.threshold(vkml.tensor([-1.0, 2.0]), 0.5, -3.0)
+    tensor([-3.,  2.])
+    """
+    return _core.where(input > threshold, input, value)
 
 
 def softsign(input: Tensor) -> Tensor:
