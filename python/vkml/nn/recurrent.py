@@ -60,7 +60,7 @@ class _Weights(Module):
         given = tuple(state) if isinstance(state, (tuple, list)) else (state,)
         if len(given) != self._state_count():
             name = type(self).__name__
-            raise _core.ShapeError(f"{name}: state: expected {self._state_count()} tensors, got {len(given)}")
+            raise _core.ShapeError(f"{name}: hx: expected {self._state_count()} tensors, got {len(given)}")
         return given
 
     def _check_width(self, x: Tensor) -> None:
@@ -110,15 +110,15 @@ class _Recurrent(_Weights):
             return (zeros(shape, dtype=x.dtype, device=x.device),) * self._state_count()
         for s in state:
             if s.shape != shape:
-                raise _core.ShapeError(f"{type(self).__name__}: state: expected shape {shape}, got {s.shape}")
+                raise _core.ShapeError(f"{type(self).__name__}: hx: expected shape {shape}, got {s.shape}")
         return state
 
-    def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, x: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
         """The last layer's hidden states at every step, and the last state of every layer and direction."""
         if x.ndim not in (2, 3):
             raise _core.ShapeError(f"{type(self).__name__}: expected rank 2 or 3, got {x.shape}")
         self._check_width(x)
-        given = None if state is None else self._given(state)
+        given = None if hx is None else self._given(hx)
         single = x.ndim == 2
         if single:
             x = x.unsqueeze(0)
@@ -246,17 +246,17 @@ class _Cell(_Weights):
         self._add_weights("", input_size, bias, {"device": device, "dtype": dtype})
         self.reset_parameters()
 
-    def forward(self, x: Tensor, state: Any = None) -> Any:
+    def forward(self, x: Tensor, hx: Any = None) -> Any:
         """The state after the step."""
         if x.ndim not in (1, 2):
             raise _core.ShapeError(f"{type(self).__name__}: expected rank 1 or 2, got {x.shape}")
         self._check_width(x)
         rows = x.reshape(-1, self.input_size)
         shape = (rows.shape[0], self.hidden_size)
-        if state is None:
+        if hx is None:
             given = (zeros(shape, dtype=x.dtype, device=x.device),) * self._state_count()
         else:
-            given = tuple(s.unsqueeze(0) if x.ndim == 1 else s for s in self._given(state))
+            given = tuple(s.unsqueeze(0) if x.ndim == 1 else s for s in self._given(hx))
         new = self._run("", rows.unsqueeze(1), given)[: self._state_count()]
         out = tuple(s.squeeze(1) if x.ndim == 2 else s.reshape(-1) for s in new)
         return out if len(out) == 2 else out[0]

@@ -23,14 +23,14 @@ struct Before {
     Address address;
     std::int64_t row;
 };
-Before before(const Sequence& s, std::int64_t k, const Tensor& first, const Tensor& states) {
+Before before(const RecurrentSequence& s, std::int64_t k, const Tensor& first, const Tensor& states) {
     if (!first.defined()) return {0, 0};
     if (k == 0) return {first.address(), s.width};
     return {s.at(states, s.step(k - 1), s.width), s.steps * s.width};
 }
 
-Sequence check_arguments(RecurrentCell kind, const Tensor& gates, const Tensor& weight, const Tensor& bias,
-                         const Tensor& hidden, const Tensor& cell, bool reverse) {
+RecurrentSequence check_arguments(RecurrentCell kind, const Tensor& gates, const Tensor& weight, const Tensor& bias,
+                                  const Tensor& hidden, const Tensor& cell, bool reverse) {
     constexpr std::string_view op = "recurrent";
     check<DTypeError>(is_floating(gates.dtype()), op, ": expected a floating-point tensor, got ", gates.dtype());
     check(gates.ndim() == 3, op, ": gates: expected rank 3, got ", gates.shape());
@@ -56,7 +56,7 @@ Sequence check_arguments(RecurrentCell kind, const Tensor& gates, const Tensor& 
     return {kind, reverse, n, steps, width, all, gates.dtype()};
 }
 
-Recurrence forward(const Sequence& s, const Tensor& gates, const Tensor& weight, const Tensor& bias,
+Recurrence forward(const RecurrentSequence& s, const Tensor& gates, const Tensor& weight, const Tensor& bias,
                    const Tensor& hidden, const Tensor& cell) {
     const NoGrad off;
     const Shape shape{s.n, s.steps, s.width};
@@ -88,8 +88,8 @@ Recurrence forward(const Sequence& s, const Tensor& gates, const Tensor& weight,
 }
 
 /// From the last step to the first: one dispatch and one product each.
-Grads fast_backward(const Sequence& s, const Given& x, const Backward& b) {
-    const Tensor earlier = all_before(s, x.hidden, x.states);
+Grads fast_backward(const RecurrentSequence& s, const RecurrentInputs& x, const Backward& b) {
+    const Tensor earlier = recurrent_states_before(s, x.hidden, x.states);
     const Tensor product = gemm("recurrent", earlier, transpose(x.weight, 0, 1), x.bias);
     const bool lstm = s.kind == RecurrentCell::lstm, gru = s.kind == RecurrentCell::gru;
     const auto make = [&](const Shape& shape) { return empty(shape, s.dtype, x.gates.device()); };
@@ -130,24 +130,24 @@ Grads fast_backward(const Sequence& s, const Given& x, const Backward& b) {
     return grads;
 }
 
-Given given(const Sequence& s, const Backward& b) {
+RecurrentInputs given(const RecurrentSequence& s, const Backward& b) {
     const auto packed = [](const Tensor& t) { return t.defined() ? contiguous(t) : t; };
-    Given x{.gates = packed(b.input(0)),
-            .weight = b.input(1),
-            .bias = b.input(2),
-            .hidden = packed(b.input(3)),
-            .cell = packed(b.input(4)),
-            .states = b.output(0),
-            .cells = {},
-            .grad_states = packed(b.grad(0)),
-            .grad_cells = {}};
+    RecurrentInputs x{.gates = packed(b.input(0)),
+                      .weight = b.input(1),
+                      .bias = b.input(2),
+                      .hidden = packed(b.input(3)),
+                      .cell = packed(b.input(4)),
+                      .states = b.output(0),
+                      .cells = {},
+                      .grad_states = packed(b.grad(0)),
+                      .grad_cells = {}};
     if (s.kind == RecurrentCell::lstm) x.cells = b.output(1), x.grad_cells = packed(b.grad(1));
     return x;
 }
 
 }  // namespace
 
-Tensor all_before(const Sequence& s, const Tensor& first, const Tensor& states) {
+Tensor recurrent_states_before(const RecurrentSequence& s, const Tensor& first, const Tensor& states) {
     const Tensor head = unsqueeze(first, 1);
     if (s.steps == 1) return head;
     const Tensor rest = narrow(states, 1, s.reverse ? 1 : 0, s.steps - 1);
@@ -165,7 +165,7 @@ RecurrentCell parse_recurrent_cell(std::string_view word) {
 
 Recurrence recurrent(RecurrentCell kind, const Tensor& gates, const Tensor& weight, const Tensor& bias,
                      const Tensor& hidden, const Tensor& cell, bool reverse) {
-    const Sequence s = check_arguments(kind, gates, weight, bias, hidden, cell, reverse);
+    const RecurrentSequence s = check_arguments(kind, gates, weight, bias, hidden, cell, reverse);
     const auto packed = [](const Tensor& t) { return t.defined() ? contiguous(t) : t; };
     const Tensor input = packed(gates), first = packed(hidden), first_cell = packed(cell);
     const Recurrence out = forward(s, input, weight, bias, first, first_cell);
@@ -175,7 +175,7 @@ Recurrence recurrent(RecurrentCell kind, const Tensor& gates, const Tensor& weig
     const TensorArg inputs[] = {input, weight, bias, first, first_cell};
     const Keep keep{.inputs = 0b11111u, .outputs = lstm ? 0b11u : 0b1u};
     outputs = record("recurrent", outputs, inputs, keep, [s](const Backward& b) -> Grads {
-        const Given x = given(s, b);
+        const RecurrentInputs x = given(s, b);
         return grad_enabled() ? composed_recurrent_backward(s, x) : fast_backward(s, x, b);
     });
     return {outputs[0], lstm ? outputs[1] : Tensor{}};

@@ -32,10 +32,10 @@ struct Gathered {
     Tensor later, carry;  // of the state before the first step
 };
 
-Gathered lstm(const Sequence& s, const Given& x, const Tensor& product) {
+Gathered lstm(const RecurrentSequence& s, const RecurrentInputs& x, const Tensor& product) {
     const auto gate = [&](int i) { return narrow(x.gates + product, 2, i * s.width, s.width); };
     const Tensor i = sigmoid(gate(0)), f = sigmoid(gate(1)), c = tanh(gate(2)), o = sigmoid(gate(3));
-    const Tensor earlier = all_before(s, x.cell, x.cells), t = tanh(f * earlier + i * c);
+    const Tensor earlier = recurrent_states_before(s, x.cell, x.cells), t = tanh(f * earlier + i * c);
     const Factor to_cell{o * tanh_slope(t)}, forget{f}, of_i{c * sigmoid_slope(i)}, of_f{earlier * sigmoid_slope(f)},
         of_c{i * tanh_slope(c)}, of_o{t * sigmoid_slope(o)};
     Gathered out;
@@ -53,11 +53,11 @@ Gathered lstm(const Sequence& s, const Given& x, const Tensor& product) {
     return out;
 }
 
-Gathered gru(const Sequence& s, const Given& x, const Tensor& product) {
+Gathered gru(const RecurrentSequence& s, const RecurrentInputs& x, const Tensor& product) {
     const auto gate = [&](int i) { return narrow(x.gates, 2, i * s.width, s.width); };
     const auto part = [&](int i) { return narrow(product, 2, i * s.width, s.width); };
     const Tensor r = sigmoid(gate(0) + part(0)), z = sigmoid(gate(1) + part(1)), n = tanh(gate(2) + r * part(2));
-    const Tensor earlier = all_before(s, x.hidden, x.states);
+    const Tensor earlier = recurrent_states_before(s, x.hidden, x.states);
     const Factor update{z}, reset{r}, to_new{(1.0 - z) * tanh_slope(n)}, of_r{part(2) * sigmoid_slope(r)},
         of_z{(earlier - n) * sigmoid_slope(z)};
     Gathered out;
@@ -76,7 +76,7 @@ Gathered gru(const Sequence& s, const Given& x, const Tensor& product) {
     return out;
 }
 
-Gathered plain(const Sequence& s, const Given& x, const Tensor& product) {
+Gathered plain(const RecurrentSequence& s, const RecurrentInputs& x, const Tensor& product) {
     const Tensor sum = x.gates + product;
     const Factor slope{s.kind == RecurrentCell::tanh ? tanh_slope(tanh(sum)) : sign(relu(sum))};
     Gathered out;
@@ -93,8 +93,8 @@ Gathered plain(const Sequence& s, const Given& x, const Tensor& product) {
 
 }  // namespace
 
-Grads composed_recurrent_backward(const Sequence& s, const Given& x) {
-    const Tensor earlier = all_before(s, x.hidden, x.states), product = linear(earlier, x.weight, x.bias);
+Grads composed_recurrent_backward(const RecurrentSequence& s, const RecurrentInputs& x) {
+    const Tensor earlier = recurrent_states_before(s, x.hidden, x.states), product = linear(earlier, x.weight, x.bias);
     const Gathered g = s.kind == RecurrentCell::lstm  ? lstm(s, x, product)
                        : s.kind == RecurrentCell::gru ? gru(s, x, product)
                                                       : plain(s, x, product);

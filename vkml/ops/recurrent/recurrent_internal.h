@@ -6,7 +6,7 @@
 namespace vkml {
 
 /// The sizes of one call, and where things lie.
-struct Sequence {
+struct RecurrentSequence {
     static constexpr std::uint32_t kThreads = 128;
 
     RecurrentCell kind;
@@ -25,16 +25,16 @@ struct Sequence {
 };
 
 /// What the backward pass reads. cell, cells and grad_cells are of lstm only; either gradient may be undefined.
-struct Given {
+struct RecurrentInputs {
     Tensor gates, weight, bias, hidden, cell;
     Tensor states, cells;  // after every step
     Tensor grad_states, grad_cells;
 };
 
 /// The states before every step, (N, T, H), of the first one and those after. Differentiable.
-Tensor all_before(const Sequence& s, const Tensor& first, const Tensor& states);
+Tensor recurrent_states_before(const RecurrentSequence& s, const Tensor& first, const Tensor& states);
 
 /// The backward pass in differentiable operators, for gradients of gradients; also what the kernels are tested against.
-Grads composed_recurrent_backward(const Sequence& s, const Given& x);
+Grads composed_recurrent_backward(const RecurrentSequence& s, const RecurrentInputs& x);
 
 }  // namespace vkml
