@@ -204,6 +204,12 @@ _ENCODER = {"dim_feedforward": 16, "dropout": 0.0, "batch_first": True}
 ATTENTION = [
     Case("MultiheadAttention", (8, 2), {"batch_first": True}, ((2, 5, 8), (2, 4, 8), (2, 4, 8)), call=attend),
     Case("MultiheadAttention", (8, 2), {"batch_first": True, "bias": False}, ((5, 8),) * 3, call=attend, note="plain"),
+    Case("MultiheadAttention", (8, 2), {"batch_first": False}, ((5, 2, 8),), call=lambda m, x: attend(m, x, x, x),
+         note="time-first-self"),
+    Case("MultiheadAttention", (8, 2), {"batch_first": True}, ((2, 5, 8),), lambda rng: [np.tri(5, k=1) == 0],
+         call=lambda m, x, mask: attend(lambda *q: m(*q, attn_mask=mask), x, x, x), note="bool-mask"),
+    Case("MultiheadAttention", (8, 2), {"batch_first": True}, ((2, 5, 8),), like(4, 5, 5),
+         call=lambda m, x, mask: attend(lambda *q: m(*q, attn_mask=mask), x, x, x), note="float-mask-per-head"),
     Case("TransformerEncoderLayer", (8, 2), _ENCODER, ((2, 5, 8),)),
     Case("TransformerEncoderLayer", (8, 2), {**_ENCODER, "norm_first": True, "activation": "gelu"}, ((2, 5, 8),),
          note="norm-first"),

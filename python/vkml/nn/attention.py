@@ -52,12 +52,17 @@ class MultiheadAttention(Module):
         if bias:
             init.zeros_(self.out_proj.bias)
 
-    def _heads(self, x: Tensor, part: int) -> Tensor:
-        n = self.embed_dim
-        weight = self.in_proj_weight.narrow(0, part * n, n)
-        bias = None if self.in_proj_bias is None else self.in_proj_bias.narrow(0, part * n, n)
-        y = _core.linear(x, weight, bias)
-        return y.reshape(*y.shape[:-1], self.num_heads, n // self.num_heads).transpose(-3, -2)
+    def _projected(self, inputs: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
+        """Queries, keys and values, each (..., heads, length, width); one product where all come from one tensor."""
+        q, k, v = inputs
+        if q is k and k is v:
+            made = _core.chunk(F.linear(q, self.in_proj_weight, self.in_proj_bias), 3, -1)
+        else:
+            biases = (None,) * 3 if self.in_proj_bias is None else _core.chunk(self.in_proj_bias, 3)
+            weights = _core.chunk(self.in_proj_weight, 3)
+            made = tuple(F.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True))
+        width = self.embed_dim // self.num_heads
+        return [y.reshape(*y.shape[:-1], self.num_heads, width).transpose(-3, -2) for y in made]
 
     def _mask(self, mask: Tensor, batch: int) -> Tensor:
         if mask.dtype == _core.bool_:
@@ -84,11 +89,11 @@ class MultiheadAttention(Module):
                     f"MultiheadAttention: {name}: expected shape (batch, sequence, {self.embed_dim}), got {x.shape}"
                 )
         if not self.batch_first and q.ndim == 3:
-            q, k, v = (x.transpose(0, 1) for x in (q, k, v))
-        heads = [self._heads(x, part) for part, x in enumerate((q, k, v))]
+            turned = {id(x): x.transpose(0, 1) for x in (q, k, v)}
+            q, k, v = (turned[id(x)] for x in (q, k, v))
         mask = None if attn_mask is None else self._mask(attn_mask, q.shape[0])
         p = self.dropout if self.training else 0.0
-        qh, kh, vh = heads
+        qh, kh, vh = self._projected((q, k, v))
         y = F.scaled_dot_product_attention(qh, kh, vh, attn_mask=mask, dropout_p=p, is_causal=is_causal)
         y = self.out_proj(y.transpose(-3, -2).reshape(q.shape))
         return y if self.batch_first or q.ndim == 2 else y.transpose(0, 1)
