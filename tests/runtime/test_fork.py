@@ -178,12 +178,11 @@ def test_parallel_loops_go_on_in_parent_and_child() -> None:
     run(
         """
         def threads(): return len(os.listdir("/proc/self/task"))
-        before = threads()
-        assert before >= 4, before
+        assert threads() > 1
         def check():
             assert threads() == 1
-            assert work() == answer and threads() >= 4
+            assert work() == answer and threads() > 1
         finish(in_child(check), "child")
-        assert work() == answer and threads() == before
+        assert work() == answer and threads() > 1
         """
     )

@@ -1,6 +1,8 @@
 #include "vkml/core/fork_mutex.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #ifndef _WIN32
@@ -26,24 +28,28 @@ class ForkList {
     }
 
   private:
+    static constexpr int kYields = 1000;
+
     ForkList() {
 #ifndef _WIN32
         pthread_atfork([] { get().take_all(); }, [] { get().give_all(); }, [] { get().renew_all(); });
 #endif
     }
 
-    /// As std::lock: waits for one with nothing in hand, then tries the others. Other threads nest them in any order.
+    /// Tries until all are free at once: waiting for one with others in hand, or with the list in hand, could be for ever,
+    /// since other threads nest them in any order and make new ones meanwhile.
     void take_all() {
-        mutex_.lock();
-        for (std::size_t first = 0; !all_.empty();) {
-            all_[first]->take(true);
-            std::size_t taken = 1;
-            const auto at = [&](std::size_t i) { return all_[(first + i) % all_.size()]; };
-            while (taken < all_.size() && at(taken)->take(false)) taken++;
+        for (int round = 0;; round++) {
+            mutex_.lock();
+            std::size_t taken = 0;
+            while (taken < all_.size() && all_[taken]->take(false)) taken++;
             if (taken == all_.size()) return;
-            const std::size_t busy = (first + taken) % all_.size();
-            while (taken > 0) at(--taken)->give();
-            first = busy;
+            while (taken > 0) all_[--taken]->give();
+            mutex_.unlock();
+            if (round < kYields)
+                std::this_thread::yield();
+            else
+                std::this_thread::sleep_for(std::chrono::microseconds(20));
         }
     }
     void give_all() {
