@@ -128,14 +128,6 @@ MATH V log2(V x) {
     return logEdges(x, e + y);
 }
 
-/// log(1 + x), also for small x: 3 ulp.
-MATH V log1p(V x) {
-    V u = x + 1.0f;
-    V c = (x - (u - 1.0f)) / u;  // what the sum lost
-    V y = log(u);
-    return pick(u == V(0.0f), y, pick(asI(p_abs(u)) >= I(0x7f800000), y, pick(u == V(1.0f), x, y + c)));
-}
-
 /// Hyperbolic tangent: 3 ulp.
 MATH V tanh(V x) {
     V a = p_abs(x);
@@ -147,13 +139,6 @@ MATH V tanh(V x) {
     V small = p_fma(p * z, x, x);
     V big = V(1.0f) - V(2.0f) / (exp(p_min(a, V(20.0f)) * 2.0f) + 1.0f);
     V y = pick(a < V(0.625f), small, copysign(big, x));
-    return pick(isnan(x), x, y);
-}
-
-/// 1 / (1 + e^-x): 4 ulp.
-MATH V sigmoid(V x) {
-    V t = exp(-p_abs(x));
-    V y = pick(x < V(0.0f), t, V(1.0f)) / (t + 1.0f);
     return pick(isnan(x), x, y);
 }
 
@@ -226,13 +211,6 @@ MATH V normalCdfTimes(V x, V factor) {
     V y = pick(x < V(-0.5f), below, pick(a < V(1.0f), middle, above) * factor);
     return pick(isnan(x), x, y);
 }
-MATH V normalCdf(V x) { return normalCdfTimes(x, V(1.0f)); }
-
-/// log(1 + e^x) without overflow: 4 ulp.
-MATH V softplus(V x) {
-    V y = p_max(x, V(0.0f)) + log1p(exp(-p_abs(x)));
-    return pick(isnan(x), x, y);
-}
 
 /// x - n pi / 2 for the nearest n, and n; |x| <= 5000. Products of n with the first three parts of pi / 2 are exact.
 MATH V reduceAngle(V x, VKML_OUT(I) quadrant) {
@@ -254,24 +232,6 @@ MATH V sinQuadrant(V r, I q) {
     c = p_fma(c, z * z, p_fma(z, V(-0.5f), V(1.0f)));
     V y = pick((q & I(1)) == I(0), s, c);
     return asV(asI(y) ^ ((q & I(2)) << 30));
-}
-
-/// Sine and cosine: 2 ulp; large arguments take an exact reduction.
-MATH V sin(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q);
-}
-MATH V cos(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q + 1);
-}
-/// Tangent: 6 ulp.
-MATH V tan(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q) / sinQuadrant(r, q + 1);
 }
 
 /// |x|^y for finite positive x, after FreeBSD's e_powf.c: log2 in two floats, products kept exact by cutting factors to
@@ -334,30 +294,4 @@ MATH V powPositive(V x, V y) {
     V low = rest - (sum - main_);
     V e = expm1Reduced(sum);
     return scale((e + (low + low * e)) + 1.0f, ki);
-}
-
-/// x^y as IEEE 754 and torch: 2 ulp.
-MATH V pow(V x, V y) {
-    V inf = asV(I(0x7f800000));
-    V nan = asV(I(0x7fc00000));
-    V ax = p_abs(x);
-    V ay = p_abs(y);
-    M whole = p_trunc(y) == y;
-    M odd = both(whole, p_trunc(y * 0.5f) * 2.0f != y);
-    V r = powPositive(ax, y);
-    V none = pick(y < V(0.0f), inf, V(0.0f));  // 0^y
-    r = pick(asI(ax) == I(0), none, r);
-    r = pick(ax == inf, pick(y < V(0.0f), V(0.0f), inf), r);
-    r = pick(ay == inf,
-             pick(ax == V(1.0f), V(1.0f),
-                  pick(both(ax > V(1.0f), y > V(0.0f)), inf, pick(either(ax > V(1.0f), y > V(0.0f)), V(0.0f), inf))),
-             r);
-    IM negative = asI(x) < I(0);
-    r = pick(both(negative, odd), -r, r);
-    M impossible = both(both(x < V(0.0f), no(whole)), ax < inf);
-    r = pick(impossible, nan, r);
-    r = pick(isnan(x), x, r);
-    r = pick(isnan(y), y, r);
-    r = pick(y == V(0.0f), V(1.0f), r);
-    return pick(x == V(1.0f), V(1.0f), r);
 }
