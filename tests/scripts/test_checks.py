@@ -80,8 +80,13 @@ def test_operator_without_a_test_is_reported(tmp_path: Path) -> None:
 
 
 def test_long_file_is_reported(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"vkml/core/a.cpp": "\n" * 501, "vkml/core/b.cpp": "\n" * 500})
-    assert check_file_sizes.check(root) == ["warning: vkml/core/a.cpp has 501 lines, more than 500"]
+    root = tree(tmp_path, {"vkml/core/a.cpp": "\n" * 501, "tests/test_b.py": "\n" * 501, "vkml/core/b.cpp": "\n" * 500})
+    assert check_file_sizes.check(root) == [
+        "vkml/core/a.cpp: has 501 lines, more than 500",
+        "tests/test_b.py: has 501 lines, more than 500",
+    ]
+    script = [sys.executable, ROOT / "scripts/check_file_sizes.py", root]
+    assert subprocess.run(script, check=False, stdout=subprocess.DEVNULL).returncode == 1
 
 
 # Public headers

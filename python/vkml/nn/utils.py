@@ -20,6 +20,14 @@ __all__ = [
 ]
 
 
+def by_kind(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
+    """The tensors in lists of one dtype and device, as passes over many tensors take them."""
+    kinds: dict[tuple, list[Tensor]] = {}
+    for t in tensors:
+        kinds.setdefault((str(t.dtype), str(t.device)), []).append(t)
+    return list(kinds.values())
+
+
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     found = [p.grad for p in ([parameters] if isinstance(parameters, Tensor) else parameters)]
     return [g for g in found if g is not None]
@@ -49,8 +57,11 @@ def clip_grad_norm_(
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise _core.Error(f"clip_grad_norm_: expected a finite norm, got {norm.item()}")
         scale = _core.minimum(max_norm / (norm + 1e-6), 1.0)
+        for kind in by_kind(g for g in chosen if g.is_contiguous):
+            _core._multi_scale_(kind, scale.to(device=kind[0].device, dtype=_wide(kind[0])))
         for g in chosen:
-            g.assign_((g * scale.to(device=g.device)).to(dtype=g.dtype))
+            if not g.is_contiguous:
+                g.assign_((g * scale.to(device=g.device)).to(dtype=g.dtype))
     return norm
 
 
@@ -66,17 +77,21 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0) -> Tensor:
     return _total_norm(chosen, float(norm_type)) if chosen else zeros(())
 
 
+def _wide(t: Tensor) -> Any:
+    return _core.float64 if t.dtype == _core.float64 else _core.float32
+
+
 def _total_norm(gradients: list[Tensor], norm_type: float) -> Tensor:
     home = gradients[0].device
-    wide = [g.to(dtype=_core.float64 if g.dtype == _core.float64 else _core.float32) for g in gradients]
+    if norm_type == 2.0:
+        norms = [_core._multi_norm(kind).to(device=home) for kind in by_kind(g.contiguous() for g in gradients)]
+        return norms[0] if len(norms) == 1 else _core.sqrt(sum(n * n for n in norms))
+    wide = [g.to(dtype=_wide(g)) for g in gradients]
     if math.isinf(norm_type):
         parts = [g.abs().amax().to(device=home) for g in wide if g.numel()]
         return _core.stack(parts).amax() if parts else zeros((), device=home)
-    if norm_type == 2.0:
-        return _core.sqrt(_core.stack([(g * g).sum().to(device=home) for g in wide]).sum())
-    return _core.pow(
-        _core.stack([_core.pow(g.abs(), norm_type).sum().to(device=home) for g in wide]).sum(), 1 / norm_type
-    )
+    sums = [_core.pow(g.abs(), norm_type).sum().to(device=home) for g in wide]
+    return _core.pow(_core.stack(sums).sum(), 1 / norm_type)
 
 
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:

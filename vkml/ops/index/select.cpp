@@ -37,8 +37,7 @@ void select_elements(const SelectArgs& args) {
             T* to = output + line * inner;
             const bool skipped = at == args.skip && at >= kNoRow;
             if (skipped || at < 0 || at >= args.extent) {
-                if (!skipped)
-                    report_fault(args.fault, FaultCode::index_out_of_range, args.site, at, args.extent);
+                if (!skipped) report_fault(args.fault, FaultCode::index_out_of_range, args.site, at, args.extent);
                 std::memset(static_cast<void*>(to), 0, static_cast<std::size_t>(inner) * sizeof(T));
                 continue;
             }
