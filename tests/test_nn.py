@@ -226,6 +226,13 @@ def test_embedding(device):
     assert y.shape == (2, 2, 3) and y.tolist()[0][0] == e.weight.tolist()[1]
     y.sum().backward()
     assert e.weight.grad.tolist() == [[0] * 3, [2] * 3, [0] * 3, [0] * 3, [1] * 3]
+    table = vkml.arange(6.0, device=device).reshape(3, 2)
+    frozen = nn.Embedding.from_pretrained(table)
+    assert frozen(vkml.tensor([2], device=device)).tolist() == [[4, 5]] and not frozen.weight.requires_grad
+    assert frozen.weight.data_ptr() == table.data_ptr()
+    assert nn.Embedding.from_pretrained(table, freeze=False, padding_idx=-1).padding_idx == 2
+    with pytest.raises(ValueError, match="expected rank 2"):
+        nn.Embedding.from_pretrained(table[0])
 
 
 def test_norms(device, rng):

@@ -127,6 +127,16 @@ class Embedding(Module):
         self.weight = parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
         self.reset_parameters()
 
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+        """A layer around the table given, which is not copied; a frozen one is not trained."""
+        if embeddings.ndim != 2:
+            raise _core.ShapeError(f"Embedding: embeddings: expected rank 2, got {embeddings.shape}")
+        rows, width = embeddings.shape
+        made = cls(rows, width, padding_idx, device=embeddings.device, dtype=embeddings.dtype)
+        made.weight = Parameter(embeddings, requires_grad=not freeze)
+        return made
+
     def reset_parameters(self) -> None:
         """Draws the table anew: normal, the padding row 0."""
         init.normal_(self.weight)

@@ -100,6 +100,9 @@ class _Recurrent(_Weights):
                 self._add_weights(suffix, inputs, bias, {"device": device, "dtype": dtype})
         self.reset_parameters()
 
+    def flatten_parameters(self) -> None:
+        """Nothing to do here; programs written for PyTorch call it."""
+
     def _suffixes(self, layer: int) -> list[str]:
         return [f"_l{layer}", f"_l{layer}_reverse"] if self.bidirectional else [f"_l{layer}"]
 
