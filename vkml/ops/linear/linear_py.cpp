@@ -6,10 +6,12 @@ VKML_PYTHON(linear) {
     using namespace vkml::python;
     m.def(
         "linear",
-        [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
-            return linear(input, weight, bias.value_or(Tensor{}));
+        [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+           const std::optional<std::string>& activation) {
+            return linear(input, weight, bias.value_or(Tensor{}), activation ? std::string_view(*activation) : "none");
         },
-        "input"_a, "weight"_a, "bias"_a = nb::none(), ReleaseGil(), "input @ weight.T + bias in one kernel.");
+        "input"_a, "weight"_a, "bias"_a = nb::none(), nb::kw_only(), "activation"_a = nb::none(), ReleaseGil(),
+        "input @ weight.T + bias, then relu, gelu, gelu_tanh or silu, in one kernel.");
     m.def("addmm", &addmm, "input"_a, "a"_a, "b"_a, nb::kw_only(), "beta"_a = 1, "alpha"_a = 1, ReleaseGil(),
           "beta input + alpha (a @ b).");
     m.def("bmm", &bmm, "input"_a, "other"_a, ReleaseGil(), "Batched matrix product without broadcasting.");
