@@ -57,6 +57,19 @@ nb::dict memory_stats(std::optional<Device> device) {
                    std::pair("fragmentation", s.fragmentation()));
 }
 
+nb::list memory_snapshot(std::optional<Device> device) {
+    nb::list out;
+    for (const PoolSlab& slab : stream(or_default(device)).memory_snapshot()) {
+        nb::list blocks;
+        for (const PoolSlab::Part& part : slab.parts)
+            blocks.append(dict_of(std::pair("offset", part.offset), std::pair("bytes", part.bytes),
+                                  std::pair("in_use", part.in_use)));
+        out.append(dict_of(std::pair("address", slab.address), std::pair("bytes", slab.bytes),
+                           std::pair("in_use_bytes", slab.in_use_bytes), std::pair("blocks", blocks)));
+    }
+    return out;
+}
+
 void bind_devices(nb::module_& m) {
     nb::class_<DeviceRecord>(m, "DeviceRecord", "One entry of devices().")
         .def_prop_ro("device", [](const DeviceRecord& r) { return r.device; })
@@ -94,6 +107,12 @@ Examples
 >>> vkml.memory_stats("cpu")["in_use_bytes"] >= 4096
 True
 )");
+    m.def("memory_snapshot", &memory_snapshot, "device"_a = nb::none(),
+          nb::sig("def memory_snapshot(device: device | str | None = None) -> list[dict[str, typing.Any]]"),
+          "What lies where in a device's memory pool: one entry per piece of device memory with its address, bytes, "
+          "in_use_bytes and blocks (offset, bytes, in_use).\n\n"
+          "Examples\n--------\n>>> x = vkml.ones(1000)\n>>> sum(s[\"in_use_bytes\"] for s in "
+          "vkml.memory_snapshot()) >= x.nbytes\nTrue");
     m.def(
         "empty_cache", [](std::optional<Device> d) { stream(or_default(d)).empty_cache(); }, "device"_a = nb::none(),
         ReleaseGil(), R"(Gives unused memory back to the device.

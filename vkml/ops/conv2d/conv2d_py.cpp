@@ -2,6 +2,7 @@
 
 #include "int2_caster.h"
 #include "vkml/ops/conv2d/conv2d.h"
+#include "vkml/ops/conv2d/conv2d_choice.h"
 
 VKML_PYTHON(conv2d) {
     using namespace vkml;
@@ -30,4 +31,22 @@ tensor([[[[ 8., 12.],
         "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a = "valid",
         "dilation"_a = Int2(1), "groups"_a = 1, ReleaseGil(),
         "padding ``\"valid\"``: none; ``\"same\"``: as much as keeps the size, for stride 1.");
+    m.def(
+        "conv_transpose2d",
+        [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, Int2 stride, Int2 padding,
+           Int2 output_padding, std::int64_t groups, Int2 dilation) {
+            return conv_transpose2d(input, weight, bias.value_or(Tensor{}), stride, padding, output_padding, groups,
+                                    dilation);
+        },
+        "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a = Int2(0),
+        "output_padding"_a = Int2(0), "groups"_a = 1, "dilation"_a = Int2(1), ReleaseGil(),
+        "The gradient of conv2d with regard to its input, as an operator.");
+    m.def(
+        "_force_conv2d", [](const std::string& name) { conv::force_path(name); }, "name"_a = "",
+        "For tests: the path of conv2d to take where it can be, by name; empty gives the choice back.");
+    m.def("_conv2d_paths", [] {
+        std::vector<std::string> names;
+        for (const std::string_view name : conv::path_names()) names.emplace_back(name);
+        return names;
+    });
 }

@@ -6,15 +6,19 @@ VKML_PYTHON(linear) {
     using namespace vkml::python;
     m.def(
         "linear",
-        [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
-            return linear(input, weight, bias.value_or(Tensor{}));
+        [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+           const std::optional<std::string>& activation) {
+            return linear(input, weight, bias.value_or(Tensor{}), activation ? std::string_view(*activation) : "none");
         },
-        "input"_a, "weight"_a, "bias"_a = nb::none(), ReleaseGil(), R"(input @ weight.T + bias in one kernel.
+        "input"_a, "weight"_a, "bias"_a = nb::none(), nb::kw_only(), "activation"_a = nb::none(), ReleaseGil(),
+        R"(input @ weight.T + bias, then relu, gelu, gelu_tanh or silu if one is named, in one kernel.
 
 Examples
 --------
 >>> vkml.linear(vkml.tensor([1., 2.]), vkml.tensor([[1., 0.], [3., 4.]]), vkml.tensor([10., 20.]))
 tensor([11., 31.])
+>>> vkml.linear(vkml.tensor([1., 2.]), vkml.tensor([[1., 0.], [-3., 1.]]), activation="relu")
+tensor([1., 0.])
 )");
     m.def("addmm", &addmm, "input"_a, "a"_a, "b"_a, nb::kw_only(), "beta"_a = 1, "alpha"_a = 1, ReleaseGil(),
           R"(beta input + alpha (a @ b).
