@@ -159,22 +159,8 @@ class ConvTranspose2d(_Conv):
                 )
 
     def forward(self, x: Tensor) -> Tensor:
-        n, channels, height, width = x.shape
-        rest = zip(
-            (height, width),
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.output_padding,
-            strict=True,
-        )
-        image = tuple((size - 1) * s - 2 * p + d * (k - 1) + o + 1 for size, k, s, p, d, o in rest)
-        rows = x.reshape(n, self.groups, channels // self.groups, height * width)
-        weight = self.weight.reshape(self.groups, channels // self.groups, -1)
-        columns = _core.matmul(weight.transpose(-2, -1), rows).reshape(n, -1, height * width)
-        y = _core.col2im(columns, image, self.kernel_size, self.stride, self.padding, self.dilation)
-        return y if self.bias is None else y + self.bias.reshape(-1, 1, 1)
+        window = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+        return _core.conv_transpose2d(x, self.weight, self.bias, *window)
 
 
 class MaxPool2d(Module):
