@@ -14,7 +14,14 @@ VKML_PYTHON(conv2d) {
             return conv2d(input, weight, bias.value_or(Tensor{}), stride, padding, dilation, groups);
         },
         "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a = Int2(0),
-        "dilation"_a = Int2(1), "groups"_a = 1, ReleaseGil(), "2-d cross-correlation with zero padding.");
+        "dilation"_a = Int2(1), "groups"_a = 1, ReleaseGil(), R"(2-d cross-correlation with zero padding.
+
+Examples
+--------
+>>> vkml.conv2d(vkml.arange(9.0).reshape(1, 1, 3, 3), vkml.ones(1, 1, 2, 2))
+tensor([[[[ 8., 12.],
+          [20., 24.]]]])
+)");
     m.def(
         "conv2d",
         [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, Int2 stride,
