@@ -26,12 +26,21 @@ PINNED = """
     set_grad_enabled set_log_level stop_recording_decisions synchronize tensor uint8 zeros zeros_like
 """.split()  # noqa: SIM905
 NN = """
-    KdaCache KimiDeltaAttention ShortConvolution
-    AvgPool2d BCEWithLogitsLoss BatchNorm2d Conv1d Conv2d ConvTranspose2d CrossEntropyLoss Dropout Embedding Flatten
-    GELU GroupNorm HuberLoss Identity KLDivLoss LayerNorm LeakyReLU Linear LogSoftmax MSELoss MaxPool2d Module
-    ModuleDict ModuleList MultiheadAttention Parameter PositionalEncoding RMSNorm ReLU Sequential SiLU Sigmoid
-    Softmax Tanh TransformerEncoderLayer binary_cross_entropy_with_logits cross_entropy functional huber_loss init
-    kl_div mse_loss scaled_dot_product_attention utils
+    CELU ELU GELU GLU GRU LSTM RNN SELU AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveMaxPool1d AdaptiveMaxPool2d
+    AvgPool1d AvgPool2d BCELoss BCEWithLogitsLoss BatchNorm1d BatchNorm2d BatchNorm3d Bilinear ConstantPad1d
+    ConstantPad2d Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d CosineEmbeddingLoss CosineSimilarity
+    CrossEntropyLoss Dropout Dropout1d Dropout2d Embedding Flatten GRUCell GaussianNLLLoss GroupNorm Hardshrink
+    Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss HuberLoss Identity InstanceNorm1d InstanceNorm2d
+    InstanceNorm3d KLDivLoss KdaCache KimiDeltaAttention L1Loss LSTMCell LayerNorm LeakyReLU Linear LogSigmoid
+    LogSoftmax MSELoss MarginRankingLoss MaxPool1d MaxPool2d Mish Module ModuleDict ModuleList MultiheadAttention
+    NLLLoss PReLU Parameter ParameterList PixelShuffle PixelUnshuffle PoissonNLLLoss PositionalEncoding RMSNorm
+    RNNCell ReLU ReLU6 ReflectionPad1d ReflectionPad2d ReplicationPad1d ReplicationPad2d Sequential
+    ShortConvolution SiLU Sigmoid SmoothL1Loss SoftMarginLoss Softmax Softmin Softplus Softshrink Softsign Tanh
+    Tanhshrink Threshold TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer
+    TripletMarginLoss Unflatten Upsample ZeroPad1d ZeroPad2d binary_cross_entropy binary_cross_entropy_with_logits
+    cosine_embedding_loss cross_entropy functional gaussian_nll_loss hinge_embedding_loss huber_loss init kl_div
+    l1_loss margin_ranking_loss mse_loss nll_loss poisson_nll_loss scaled_dot_product_attention smooth_l1_loss
+    soft_margin_loss triplet_margin_loss utils
 """.split()  # noqa: SIM905
 OPTIM = """
     EMA SGD Adam AdamW GradScaler Lion Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_ lr_scheduler
@@ -87,6 +96,7 @@ def documented():
         vkml.autograd,
         vkml.profiler,
         vkml.io,
+        vkml.nn.functional,
         vkml.nn.init,
         vkml.nn.utils,
         vkml.optim.lr_scheduler,
@@ -106,6 +116,24 @@ def test_examples(name, value):
         out = []
         doctest.DocTestRunner(Numbers(), optionflags=doctest.NORMALIZE_WHITESPACE).run(found, out=out.append)
         assert not out, "".join(out)
+
+
+# Classes that are made by vkML alone, or that only name something.
+NO_EXAMPLE = """
+    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ KdaGradients KdaOutput
+    LogLevel NotImplementedError_ OutOfMemoryError ShapeError Tensor has_vulkan
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", [n for n in vkml.__all__ if n not in NO_EXAMPLE])
+def test_every_public_name_has_an_example(name):
+    """An operator joins by itself, and its example with it: one that runs, and shows what comes out."""
+    value = getattr(vkml, name)
+    if not callable(value) or isinstance(value, types.ModuleType):
+        return
+    examples = doctest.DocTestParser().get_examples(inspect.getdoc(value) or "")
+    assert examples, f"vkml.{name} has no example"
+    assert any(name in e.source for e in examples), f"the example of vkml.{name} does not call it"
 
 
 @pytest.mark.parametrize("name", [n for n in PINNED if n not in ("__version__", "has_vulkan", "cpu")])

@@ -31,4 +31,5 @@ NB_MODULE(_core, m) {
     bind_runtime(m);
     bind_autograd(m, tensor);
     for (BindFunction bind : bindings()) bind(m, tensor);
+    bind_calls(m);
 }

@@ -15,6 +15,7 @@ void bind_interop(nb::module_& m, TensorClass& tensor);      // host memory, DLP
 const PyType_Slot* buffer_slots();
 void bind_runtime(nb::module_& m);                           // devices, memory, decisions, captures
 void bind_autograd(nb::module_& m, TensorClass& tensor);
+void bind_calls(nb::module_& m);  // after everything else: says in vkML's words which argument does not fit
 
 /// A method whose body is the Python function `name` of vkml/_tensor.py; declared here so that class and stub show it.
 inline auto in_python(const char* name) {

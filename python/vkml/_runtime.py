@@ -56,7 +56,13 @@ def set_log_level(level: LogLevel | int | str) -> None:
 
 
 def log_level() -> LogLevel:
-    """The level that holds now."""
+    """The level that holds now.
+
+    Examples
+    --------
+    >>> vkml.log_level().name
+    'WARN'
+    """
     return LogLevel(_core._log_level())
 
 

@@ -1,4 +1,4 @@
-"""Gradient clipping."""
+"""Gradient clipping, and parameters as one vector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from .._core import Tensor
 from .._creation import zeros
 from ..autograd import no_grad
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_"]
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "get_total_norm",
+    "parameters_to_vector",
+    "vector_to_parameters",
+]
 
 
 def by_kind(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
@@ -59,6 +65,18 @@ def clip_grad_norm_(
     return norm
 
 
+def get_total_norm(tensors: Any, norm_type: float = 2.0) -> Tensor:
+    """The norm of all elements of all tensors together, on the device of the first.
+
+    Examples
+    --------
+    >>> vkml.nn.utils.get_total_norm([vkml.tensor([3.0]), vkml.tensor([4.0])]).item()
+    5.0
+    """
+    chosen = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return _total_norm(chosen, float(norm_type)) if chosen else zeros(())
+
+
 def _wide(t: Tensor) -> Any:
     return _core.float64 if t.dtype == _core.float64 else _core.float32
 
@@ -90,3 +108,38 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     with no_grad():
         for g in _gradients(parameters):
             g.assign_(_core.clamp(g, -clip_value, clip_value))
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All parameters, flattened one after the other.
+
+    Examples
+    --------
+    >>> vkml.nn.utils.parameters_to_vector(vkml.nn.Linear(3, 2).parameters()).shape
+    (8,)
+    """
+    chosen = list(parameters)
+    if not chosen:
+        raise _core.ShapeError("parameters_to_vector: expected at least one parameter, got none")
+    return _core.cat([p.reshape(-1) for p in chosen])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Writes the elements of a vector into parameters, one after the other. Checked before any write.
+
+    Examples
+    --------
+    >>> layer = vkml.nn.Linear(2, 1)
+    >>> vkml.nn.utils.vector_to_parameters(vkml.tensor([1.0, 2.0, 3.0]), layer.parameters())
+    >>> layer.weight.tolist(), layer.bias.tolist()
+    ([[1.0, 2.0]], [3.0])
+    """
+    chosen = list(parameters)
+    total = sum(p.numel() for p in chosen)
+    if vec.shape != (total,):
+        raise _core.ShapeError(f"vector_to_parameters: expected shape ({total},), got {vec.shape}")
+    at = 0
+    with no_grad():
+        for p in chosen:
+            p.copy_(vec.detach().narrow(0, at, p.numel()).reshape(p.shape))
+            at += p.numel()
