@@ -170,4 +170,10 @@ void cast_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     }
 }
 
+void cast_wide_cpu(const void* raw, DType dtype, const Spec& spec, Grid grid) {
+    const auto& wide = *static_cast<const CastWideArgs*>(raw);
+    const CastArgs args{.in = wide.in, .out = wide.out, .count = wide.count, .strides = {}, .sizes = {}};
+    cast_cpu(&args, dtype, Spec{spec[0], spec[1], 0}, grid);
+}
+
 }  // namespace vkml

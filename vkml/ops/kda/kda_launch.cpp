@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "vkml/ops/kda/kda_args.h"
+#include "vkml/ops/kda/kda_fast.h"
 #include "vkml/ops/kda/kda_kernel.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/grid.h"
@@ -52,7 +53,9 @@ void force_path(std::string_view name) {
     int path = -1;
     for (int i = 0; i < static_cast<int>(std::size(kTable)); i++)
         if (kTable[i].name == name) path = i;
-    check(name.empty() || path >= 0, "force_path: expected wide, half or narrow, got ", name);
+    const bool emulated = name == "emulated";
+    check(name.empty() || emulated || path >= 0, "force_path: expected wide, half, narrow or emulated, got ", name);
+    force_emulation(emulated);
     forced_path.store(path, std::memory_order_relaxed);
 }
 

@@ -19,10 +19,11 @@ constexpr std::size_t kCpuWorkspace = std::size_t{8} << 20;
 
 std::atomic<std::size_t> forced_workspace{0};
 
-std::size_t budget_of(const Problem& p) {
-    if (const std::size_t forced = forced_workspace.load(std::memory_order_relaxed)) return forced;
-    return p.device.is_cpu() ? kCpuWorkspace : kMostWorkspace;
+std::size_t forced_or(std::size_t usual) {
+    const std::size_t forced = forced_workspace.load(std::memory_order_relaxed);
+    return forced ? forced : usual;
 }
+std::size_t budget_of(const Problem& p) { return p.device.is_cpu() ? forced_or(kCpuWorkspace) : most_workspace(); }
 
 std::uint32_t pad_of(const Problem& p) { return p.device.is_cpu() ? 16 : 8; }
 
@@ -32,6 +33,8 @@ std::uint32_t padded(const Problem& p, std::int64_t width) {
     const std::uint32_t pad = pad_of(p);
     return (static_cast<std::uint32_t>(width) + pad - 1) / pad * pad;
 }
+
+std::size_t most_workspace() { return forced_or(kMostWorkspace); }
 
 void force_workspace(std::size_t bytes) { forced_workspace.store(bytes, std::memory_order_relaxed); }
 

@@ -8,17 +8,53 @@ VKML_PYTHON(matmul) {
     using namespace vkml;
     using namespace vkml::python;
     m.def("matmul", &matmul, "input"_a, "other"_a, ReleaseGil(),
-          "Matrix product; leading axes are batch axes and broadcast.");
-    m.def("mm", &matmul, "input"_a, "other"_a, ReleaseGil(), "Matrix product.");
-    m.def("mv", &matmul, "input"_a, "vec"_a, ReleaseGil(), "Matrix times vector.");
+          R"(Matrix product; leading axes are batch axes and broadcast.
+
+Examples
+--------
+>>> vkml.matmul(vkml.tensor([[1., 2.], [3., 4.]]), vkml.tensor([1., 10.]))
+tensor([21., 43.])
+>>> vkml.matmul(vkml.ones(2, 1, 3, 4), vkml.ones(5, 4, 6)).shape
+(2, 5, 3, 6)
+)");
+    m.def("mm", &matmul, "input"_a, "other"_a, ReleaseGil(), R"(Matrix product.
+
+Examples
+--------
+>>> vkml.mm(vkml.tensor([[1., 2.]]), vkml.tensor([[3.], [4.]]))
+tensor([[11.]])
+)");
+    m.def("mv", &matmul, "input"_a, "vec"_a, ReleaseGil(), R"(Matrix times vector.
+
+Examples
+--------
+>>> vkml.mv(vkml.tensor([[1., 2.], [3., 4.]]), vkml.tensor([1., 10.]))
+tensor([21., 43.])
+)");
     tensor.def("matmul", &matmul, "other"_a, ReleaseGil());
     tensor.def("mm", &matmul, "other"_a, ReleaseGil());
     tensor.def("mv", &matmul, "vec"_a, ReleaseGil());
     tensor.def("__matmul__", &matmul, nb::is_operator(), ReleaseGil());
-    m.def("get_float32_matmul_precision", [] { return std::string(float32_matmul_precision_name()); });
+    m.def(
+        "get_float32_matmul_precision", [] { return std::string(float32_matmul_precision_name()); },
+        R"(How products are summed: exact, highest, high or medium.
+
+Examples
+--------
+>>> vkml.get_float32_matmul_precision()
+'highest'
+)");
     m.def(
         "set_float32_matmul_precision", [](const std::string& word) { set_float32_matmul_precision(word); },
-        "precision"_a, "Sets how products are summed: exact, highest, high or medium.");
+        "precision"_a, R"(Sets how products are summed: exact, highest, high or medium.
+
+Examples
+--------
+>>> vkml.set_float32_matmul_precision("exact")
+>>> vkml.get_float32_matmul_precision()
+'exact'
+>>> vkml.set_float32_matmul_precision("highest")
+)");
     m.def(
         "_force_gemm", [](const std::string& name) { force_gemm(name); }, "name"_a = "",
         "For tests: the GPU pipeline of every product from now on; empty for the usual choice.");
