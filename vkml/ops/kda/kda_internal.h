@@ -54,6 +54,10 @@ struct Slabs {
 };
 /// At most kMostWorkspace bytes. `keep`: with what the backward needs. `align`: tiles a slab shall be a multiple of.
 Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align = 1);
+/// Tiles of a segment where the segments of a slab run side by side, by the table kda.segments; 0: they do not.
+std::int64_t segment_tiles(std::string_view op, const Problem& p);
+/// For tests: tiles of a segment wherever Vulkan runs; 0: as ever.
+void force_segments(std::int64_t tiles);
 inline constexpr std::size_t kMostWorkspace = std::size_t{256} << 20;
 /// What a Vulkan device may use: kMostWorkspace, or what a test asks for.
 std::size_t most_workspace();
