@@ -157,24 +157,5 @@ def conv_transpose2d(
     >>> vkml.nn.functional.conv_transpose2d(vkml.ones(1, 1, 2, 2), vkml.ones(1, 1, 3, 3), stride=2).shape
     (1, 1, 5, 5)
     """
-    _check_ranks("conv_transpose2d", input, weight, 2)
-    stride, padding, dilation = sizes(stride, 2), sizes(padding, 2), sizes(dilation, 2)
-    extra, kernel = sizes(output_padding, 2), weight.shape[2:]
-    if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
-        raise _core.ShapeError(f"conv_transpose2d: output_padding: expected less than the stride, got {extra}")
-
-    def run(x: Tensor) -> Tensor:
-        n, channels, *small = x.shape
-        if channels != weight.shape[0] or groups < 1 or channels % groups:
-            raise _core.ShapeError(
-                f"conv_transpose2d: expected {weight.shape[0]} channels in {groups} groups, got {x.shape}"
-            )
-        axes = zip(small, kernel, stride, padding, dilation, extra, strict=True)
-        image = tuple((size - 1) * s - 2 * p + d * (k - 1) + e + 1 for size, k, s, p, d, e in axes)
-        rows = x.reshape(n, groups, channels // groups, -1)
-        taps = weight.reshape(groups, channels // groups, -1)
-        columns = _core.matmul(taps.transpose(-2, -1), rows).reshape(n, -1, rows.shape[-1])
-        y = _core.col2im(columns, image, kernel, stride, padding, dilation)
-        return y if bias is None else y + bias.reshape(-1, 1, 1)
-
-    return batched("conv_transpose2d", input, 4, run)
+    window = (sizes(stride, 2), sizes(padding, 2), sizes(output_padding, 2), groups, sizes(dilation, 2))
+    return batched("conv_transpose2d", input, 4, lambda x: _core.conv_transpose2d(x, weight, bias, *window))
