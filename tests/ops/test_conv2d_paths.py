@@ -1,4 +1,4 @@
-"""Every path of conv2d by name, at odd sizes, with its gradients, against PyTorch in float64; and which one is taken."""
+"""Every path of conv2d by name, at odd sizes, with its gradients, against PyTorch in float64; which one is taken."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def chosen(call) -> list[tuple[str, str, str]]:
     return [(d["op"], d["chose"], d["because"]) for d in vkml.decisions() if d["site"] == "conv2d.path"]
 
 
-def with_gradients(case: Case, dtype: str, device: str, arrays: list[np.ndarray], seed: np.ndarray) -> list[vkml.Tensor]:
+def with_gradients(
+    case: Case, dtype: str, device: str, arrays: list[np.ndarray], seed: np.ndarray
+) -> list[vkml.Tensor]:
     leaves = [tensor(a, dtype, device, requires_grad=True) for a in arrays]
     out = vkml.conv2d(*leaves, **options(case))
     out.backward(tensor(seed, dtype, device))
@@ -97,7 +99,9 @@ def torch_results(torch, case: Case, arrays: list[np.ndarray], seed: np.ndarray)
 
 def seed_of(case: Case, dtype: str) -> np.ndarray:
     (n, _, h, w), (o, _, kh, kw), s, p, d, _ = case
-    size = [(e + 2 * pp - dd * (k - 1) - 1) // ss + 1 for e, k, ss, pp, dd in zip((h, w), (kh, kw), s, p, d, strict=True)]
+    size = [
+        (e + 2 * pp - dd * (k - 1) - 1) // ss + 1 for e, k, ss, pp, dd in zip((h, w), (kh, kw), s, p, d, strict=True)
+    ]
     return rounded(np.random.default_rng([1, *case[0]]).standard_normal((n, o, *size)), dtype)
 
 
@@ -196,7 +200,11 @@ def test_tiles_have_one_order_of_sums(vulkan: str, named) -> None:
 
 def test_long_sums_of_one_sign(vulkan: str, path: str) -> None:
     """A gradient of 2^16 equal terms for each weight, and 2^13 terms for each output."""
-    x = vkml.full((4, 64, 128, 128), 0.1, device=vulkan) if path != "im2col" else vkml.full((1, 64, 32, 32), 0.1, device=vulkan)
+    x = (
+        vkml.full((4, 64, 128, 128), 0.1, device=vulkan)
+        if path != "im2col"
+        else vkml.full((1, 64, 32, 32), 0.1, device=vulkan)
+    )
     n = x.shape[0] * x.shape[2] * x.shape[3]
     w = vkml.full((1, 64, 1, 1), 0.1, device=vulkan).requires_grad_()
     vkml.conv2d(x, w).backward(vkml.full((x.shape[0], 1, *x.shape[2:]), 0.1, device=vulkan))
@@ -242,7 +250,7 @@ def test_cooperative_matrices_say_why_not(vulkan: str, named) -> None:
 
 def test_names_are_checked() -> None:
     assert {*PATHS, "coopmat"} == set(_core._conv2d_paths())
-    with pytest.raises(vkml.ShapeError, match="^force_conv2d: expected the name of a path, got fft$"):
+    with pytest.raises(vkml.ShapeError, match=r"^force_conv2d: expected the name of a path, got fft$"):
         _core._force_conv2d("fft")
     assert "VKML_CONV2D_PATH" in [s["name"] for s in vkml.configuration()]
 
@@ -257,7 +265,9 @@ def test_cpu_multiplies_columns(named) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize(("shape", "groups"), [((2, 8, 8, 8), 1), ((1, 70, 5, 13), 1), ((3, 12, 9, 8), 4), ((2, 130, 3, 24), 2)])
+@pytest.mark.parametrize(
+    ("shape", "groups"), [((2, 8, 8, 8), 1), ((1, 70, 5, 13), 1), ((3, 12, 9, 8), 4), ((2, 130, 3, 24), 2)]
+)
 def test_channels_last_copies(vulkan: str, dtype: str, shape: tuple[int, ...], groups: int) -> None:
     n, channels, h, w = shape
     x = tensor(np.random.default_rng(0).standard_normal(shape), dtype, vulkan)
@@ -293,16 +303,18 @@ def test_conv_transpose2d(device: str, shape: tuple, weight: tuple, kwargs: dict
     expected.backward(torch.from_numpy(seed))
     pairs = [(out.detach(), expected.detach()), *((m.grad, t.grad) for m, t in zip(mine, theirs, strict=True))]
     for got, e in pairs:
-        assert got.shape == tuple(e.shape) and np.abs(to_numpy(got) - e.numpy()).max() <= 1e-13 * np.abs(e.numpy()).max()
+        assert (
+            got.shape == tuple(e.shape) and np.abs(to_numpy(got) - e.numpy()).max() <= 1e-13 * np.abs(e.numpy()).max()
+        )
 
 
 def test_conv_transpose2d_errors(device: str) -> None:
     x, w = vkml.zeros((1, 4, 3, 3), device=device), vkml.zeros((4, 2, 3, 3), device=device)
-    with pytest.raises(vkml.ShapeError, match="^conv_transpose2d: output_padding: expected less than the stride"):
+    with pytest.raises(vkml.ShapeError, match=r"^conv_transpose2d: output_padding: expected less than the stride"):
         vkml.conv_transpose2d(x, w, output_padding=1)
-    with pytest.raises(vkml.ShapeError, match="^conv_transpose2d: weight: expected 4 input channels, got 2$"):
+    with pytest.raises(vkml.ShapeError, match=r"^conv_transpose2d: weight: expected 4 input channels, got 2$"):
         vkml.conv_transpose2d(x, w[:2])
-    with pytest.raises(vkml.ShapeError, match="^conv_transpose2d: groups: expected a divisor of 4, got 3$"):
+    with pytest.raises(vkml.ShapeError, match=r"^conv_transpose2d: groups: expected a divisor of 4, got 3$"):
         vkml.conv_transpose2d(x, w, groups=3)
-    with pytest.raises(vkml.DTypeError, match="^conv_transpose2d: weight: expected float32, got float64$"):
+    with pytest.raises(vkml.DTypeError, match=r"^conv_transpose2d: weight: expected float32, got float64$"):
         vkml.conv_transpose2d(x, w.to(dtype="float64"))

@@ -39,8 +39,7 @@ Tensor output_matrices(const Tensor& grad, const Sizes& s) {
 /// Samples whose columns fit the buffer; at least one.
 std::int64_t samples_at_once(const Sizes& s, DType dtype) {
     if (s.pointwise()) return std::max<std::int64_t>(1, s.batch);
-    const std::int64_t each =
-        s.channels * s.taps() * s.out.h * s.out.w * static_cast<std::int64_t>(itemsize(dtype));
+    const std::int64_t each = s.channels * s.taps() * s.out.h * s.out.w * static_cast<std::int64_t>(itemsize(dtype));
     return std::clamp<std::int64_t>(kColumnBytes / std::max<std::int64_t>(1, each), 1,
                                     std::max<std::int64_t>(1, s.batch));
 }
@@ -77,9 +76,9 @@ Tensor columns_input_gradient(const Tensor& grad, const Tensor& weight, const Si
         if (s.pointwise())
             parts.push_back(reshape(cols, {samples, s.channels, s.image.h, s.image.w}));
         else
-            parts.push_back(cast(
-                col2im(reshape(cols, {samples, s.channels * s.taps(), s.out.h * s.out.w}), s.image, s.window),
-                grad.dtype()));
+            parts.push_back(
+                cast(col2im(reshape(cols, {samples, s.channels * s.taps(), s.out.h * s.out.w}), s.image, s.window),
+                     grad.dtype()));
     });
     return parts.size() == 1 ? parts[0] : cat(parts, 0);
 }
