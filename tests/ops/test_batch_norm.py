@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from helpers import assert_close, assert_within, tensor, to_numpy
-from op_cases import Tolerance, op_cases
+from op_cases import Tolerance, bench, op_cases
 
 import vkml
 
@@ -45,6 +45,7 @@ def zeros(shape: tuple, device: str) -> vkml.Tensor:
 
 
 C3 = ((3,), (3,))
+IMAGE, IMAGE_BYTES = ((64, 64, 56, 56), (64,), (64,)), 64 * 64 * 56 * 56 * 4
 ERRORS = [
     (
         lambda d: vkml.batch_norm(zeros((2, 3), d), zeros((4,), d), zeros((3,), d)),
@@ -85,6 +86,13 @@ TestBatchNormTrain = op_cases(
     shapes=[((4, 3), *C3), ((2, 3, 4), *C3), ((3, 3, 2, 5), *C3)],
     tolerance=Tolerance(row=3e-6),
     grad_tolerance=1e-4,
+    # The statistics are needed before the first result: x is read twice, and so are x and g on the way back.
+    bench=[
+        bench(*IMAGE, bytes=3.0 * IMAGE_BYTES),
+        bench(*IMAGE, backward=True, bytes=5.0 * IMAGE_BYTES),
+        bench(*IMAGE, dtype="bfloat16", bytes=1.5 * IMAGE_BYTES),
+        bench(*IMAGE, dtype="bfloat16", backward=True, bytes=2.5 * IMAGE_BYTES),
+    ],
 )
 
 

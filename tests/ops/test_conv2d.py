@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers import FLOATS, assert_same_bits, assert_within, tensor, to_numpy
-from op_cases import Tolerance, bench, op_cases
+from op_cases import Bench, Tolerance, bench, op_cases
 
 import vkml
 
@@ -36,6 +36,26 @@ def conv_bound(eps: float, x: np.ndarray, w: np.ndarray, *bias: np.ndarray, **op
     k = np.prod(w.shape[1:])
     total = np_conv2d(np.abs(x), np.abs(w), *(np.abs(b) for b in bias), **options)
     return (k / 32 + np.log2(max(k, 1)) + 33) * eps * total + 1e-300
+
+
+def conv_benches(dtype: str) -> list[Bench]:
+    """3x3, 1x1, strided, wide and depthwise; forward, then both gradients. Depthwise is counted in bytes."""
+    image, cases = (64, 64, 56, 56), []
+    for w, options in [
+        ((64, 64, 3, 3), {"padding": 1}),
+        ((64, 64, 1, 1), {}),
+        ((256, 64, 1, 1), {}),
+        ((128, 64, 3, 3), {"padding": 1, "stride": 2}),
+        ((64, 1, 3, 3), {"padding": 1, "groups": 64}),
+    ]:
+        pixels = 64 * 56 * 56 // options.get("stride", 1) ** 2
+        flops = None if "groups" in options else 2.0 * pixels * np.prod(w)
+        cases.append(bench(image, w, dtype=dtype, flops=flops, **options))
+        cases.append(bench(image, w, dtype=dtype, flops=flops and 2 * flops, backward=True, **options))
+    flops = 2.0 * 64 * 14 * 14 * 256 * 256 * 9
+    cases.append(bench((64, 256, 14, 14), (256, 256, 3, 3), dtype=dtype, flops=flops, padding=1))
+    cases.append(bench((64, 256, 14, 14), (256, 256, 3, 3), dtype=dtype, flops=2 * flops, backward=True, padding=1))
+    return cases
 
 
 TestConv2d = op_cases(
@@ -94,10 +114,7 @@ TestConv2d = op_cases(
             "conv2d: weight: expected float32, got float16",
         ),
     ],
-    bench=[
-        bench((64, 64, 56, 56), (64, 64, 3, 3), padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9),
-        bench((64, 64, 56, 56), (64, 64, 3, 3), dtype="bfloat16", padding=1, flops=2.0 * 64 * 64 * 56 * 56 * 64 * 9),
-    ],
+    bench=[case for dtype in ("float32", "bfloat16") for case in conv_benches(dtype)],
 )
 
 

@@ -103,7 +103,12 @@ TestMaxPool2d = op_cases(
             "max_pool2d: expected non-empty",
         ),
     ],
-    bench=[bench((64, 64, 56, 56), kernel=2)],
+    bench=[
+        bench((64, 64, 56, 56), kernel=2),
+        bench((64, 64, 56, 56), kernel=2, dtype="bfloat16"),
+        bench((64, 64, 112, 112), kernel=3, stride=2, padding=1),
+        bench((64, 64, 56, 56), kernel=2, backward=True),
+    ],
 )
 
 TestAvgPool2d = op_cases(
@@ -136,7 +141,12 @@ TestAvgPool2d = op_cases(
             "avg_pool2d: expected a floating",
         ),
     ],
-    bench=[bench((64, 64, 56, 56), kernel=2)],
+    bench=[
+        bench((64, 64, 56, 56), kernel=2),
+        bench((64, 64, 56, 56), kernel=2, dtype="bfloat16"),
+        bench((64, 64, 112, 112), kernel=3, stride=2, padding=1),
+        bench((64, 64, 56, 56), kernel=2, backward=True),
+    ],
 )
 
 

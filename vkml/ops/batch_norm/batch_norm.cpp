@@ -43,8 +43,8 @@ struct Channels {
 /// What both operators work with: the values of a channel in the dtype computed with.
 struct Wide {
     Channels channels;
-    Dims dims;       // all but the channels
-    double count;    // elements of a channel
+    Dims dims;     // all but the channels
+    double count;  // elements of a channel
 
     explicit Wide(const Tensor& x) : channels(x), dims{0} {
         for (int i = 2; i < x.ndim(); i++) dims.push_back(i);
@@ -82,15 +82,15 @@ Grads composed_backward(const Backward& b, double eps) {
     const Tensor x = b.input(0), mean = b.input(1), variance = b.input(2), weight = b.input(3);
     const Wide wide(x);
     const Tensor g = cast(b.grad(), wide.channels.wide), c = sub(cast(x, wide.channels.wide), wide.channels(mean));
-    const Tensor r = rsqrt(add(wide.channels(variance), eps)), gw = weight.defined() ? mul(g, wide.channels(weight)) : g;
+    const Tensor r = rsqrt(add(wide.channels(variance), eps)),
+                 gw = weight.defined() ? mul(g, wide.channels(weight)) : g;
     const auto channel = [&](const Tensor& t, const Tensor& like) {
         return cast_like(reshape(t, {x.shape()[1]}), like);
     };
     Grads grads(5);
     if (b.needs(0)) grads[0] = cast_like(mul(gw, r), x);
     if (b.needs(1)) grads[1] = channel(neg(mul(sum(gw, wide.dims, true), r)), mean);
-    if (b.needs(2))
-        grads[2] = channel(mul(sum(mul(gw, c), wide.dims, true), mul(mul(mul(r, r), r), -0.5)), variance);
+    if (b.needs(2)) grads[2] = channel(mul(sum(mul(gw, c), wide.dims, true), mul(mul(mul(r, r), r), -0.5)), variance);
     if (b.needs(3)) grads[3] = channel(mul(sum(mul(g, c), wide.dims, true), r), weight);
     if (b.needs(4)) grads[4] = channel(sum(g, wide.dims, true), b.input(4));
     return grads;

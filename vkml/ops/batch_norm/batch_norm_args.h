@@ -7,13 +7,13 @@ namespace vkml {
 struct BatchNormArgs {
     VKML_PTR(T.Storage) x;
     VKML_PTR(T.Storage) gradient;
-    VKML_PTR(T.Storage) y;    // the result, or the gradient of x
-    VKML_PTR(V) mean;         // relative to the channel's first element where kRelative
+    VKML_PTR(T.Storage) y;  // the result, or the gradient of x
+    VKML_PTR(V) mean;       // relative to the channel's first element where kRelative
     VKML_PTR(V) rstd;
-    VKML_PTR(V) weight;       // null: 1
-    VKML_PTR(V) bias;         // null: 0
-    VKML_PTR(V) sums;         // (channels, 2): of g and of g xhat
-    VKML_PTR(V) partial;      // (parts, channels, 3)
+    VKML_PTR(V) weight;   // null: 1
+    VKML_PTR(V) bias;     // null: 0
+    VKML_PTR(V) sums;     // (channels, 2): of g and of g xhat
+    VKML_PTR(V) partial;  // (parts, channels, 3)
     int64_t n_stride, c_stride;
     uint32_t x_stride, batch, channels, plane;
     uint32_t item_multiplier, channel_multiplier, shifts;  // of items in a plane, of channels

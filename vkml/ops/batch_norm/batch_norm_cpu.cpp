@@ -154,8 +154,9 @@ void batch_norm_statistics_cpu(const void* raw, DType dtype, const Spec&, Grid) 
                 for (std::int64_t from = 0; from < a.plane; from += kPiece) {
                     const std::int64_t size = std::min<std::int64_t>(kPiece, a.plane - from);
                     const T* x = plane_of<T>(a, n, c) + from * a.x_stride;
-                    const V middle = sum_of<V>(size, [&](std::int64_t i) { return T::load(x[i * a.x_stride]) - first; }) /
-                                     static_cast<V>(size);
+                    const V middle =
+                        sum_of<V>(size, [&](std::int64_t i) { return T::load(x[i * a.x_stride]) - first; }) /
+                        static_cast<V>(size);
                     const V part = sum_of<V>(size, [&](std::int64_t i) {
                         const V d = (T::load(x[i * a.x_stride]) - first) - middle;
                         return d * d;

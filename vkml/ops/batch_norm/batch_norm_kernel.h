@@ -24,13 +24,13 @@ bool batch_norm_fits(const Tensor& x);
 BatchStatistics batch_norm_statistics(const Tensor& x, double eps);
 
 /// (x - mean) rstd weight + bias; the mean relative to the channel's first element where `relative`.
-Tensor batch_norm_apply(const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor& bias,
-                        bool relative);
+Tensor batch_norm_apply(const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                        const Tensor& bias, bool relative);
 /// (C, 2): sums of g and of g xhat over each channel.
 Tensor batch_norm_sums(const Tensor& g, const Tensor& x, const Tensor& mean, const Tensor& rstd, bool relative);
 /// The gradient of x: through the batch's statistics where `sums` is defined.
-Tensor batch_norm_backward(const Tensor& g, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                           const Tensor& sums);
+Tensor batch_norm_backward(const Tensor& g, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+                           const Tensor& weight, const Tensor& sums);
 
 static_assert(sizeof(BatchNormArgs) <= kMaxPushConstants);
 static_assert(sizeof(BatchNormFoldArgs) <= kMaxPushConstants);

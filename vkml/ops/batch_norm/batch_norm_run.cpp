@@ -76,8 +76,8 @@ Tensor fold_parts(const Kernel& kernel, View& v, bool aligned, bool relative, st
     const Tensor partial = empty({parts, v.args.channels, 3}, value_dtype(v.x), v.x.device());
     v.args.partial = partial.address();
     v.args.part = static_cast<std::uint32_t>(part);
-    on.launch(kernel, v.x.dtype(), Spec{aligned, relative}, linear_grid(static_cast<std::uint64_t>(parts) * v.args.channels), v.args,
-              reads, {partial});
+    on.launch(kernel, v.x.dtype(), Spec{aligned, relative},
+              linear_grid(static_cast<std::uint64_t>(parts) * v.args.channels), v.args, reads, {partial});
     return partial;
 }
 
@@ -116,8 +116,8 @@ BatchStatistics batch_norm_statistics(const Tensor& input, double eps) {
     return out;
 }
 
-Tensor batch_norm_apply(const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor& bias,
-                        bool relative) {
+Tensor batch_norm_apply(const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                        const Tensor& bias, bool relative) {
     View v(input);
     const Tensor out = empty(input.shape(), input.dtype(), input.device());
     v.args.y = out.address(), v.args.mean = mean.address(), v.args.rstd = rstd.address();
@@ -137,19 +137,20 @@ Tensor batch_norm_sums(const Tensor& grad, const Tensor& input, const Tensor& me
     BatchNormFoldArgs args{};
     args.x = v.args.x, args.partial = partial.address(), args.sums = sums.address();
     args.channels = v.args.channels, args.parts = static_cast<std::uint32_t>(parts);
-    stream_of(input).launch(fold_kernel, input.dtype(), {}, linear_grid(ceil_div(v.args.channels, kThreads)), args, {partial},
-                            {sums});
+    stream_of(input).launch(fold_kernel, input.dtype(), {}, linear_grid(ceil_div(v.args.channels, kThreads)), args,
+                            {partial}, {sums});
     return sums;
 }
 
-Tensor batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
-                           const Tensor& sums) {
+Tensor batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                           const Tensor& weight, const Tensor& sums) {
     View v(input);
     const Tensor g = contiguous(grad), out = empty(input.shape(), input.dtype(), input.device());
     v.args.gradient = g.address(), v.args.y = out.address(), v.args.mean = mean.address(), v.args.rstd = rstd.address();
     v.args.weight = address_of(weight), v.args.sums = address_of(sums);
     const bool own = sums.defined();
-    launch_items(backward_kernel, v, Spec{v.aligned && g.address() % 16 == 0, own, own}, {v.x, g, mean, rstd, weight, sums}, out);
+    launch_items(backward_kernel, v, Spec{v.aligned && g.address() % 16 == 0, own, own},
+                 {v.x, g, mean, rstd, weight, sums}, out);
     return out;
 }
 

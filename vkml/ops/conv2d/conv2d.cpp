@@ -45,23 +45,24 @@ Int2 check_transposed(const Tensor& input, const Tensor& weight, const Tensor& b
     constexpr std::string_view op = "conv_transpose2d";
     check(input.ndim() == 4, op, ": expected rank 4, got ", input.shape());
     check<DTypeError>(is_floating(input.dtype()), op, ": expected a floating-point tensor, got ", input.dtype());
-    check<DTypeError>(weight.dtype() == input.dtype(), op, ": weight: expected ", input.dtype(), ", got ", weight.dtype());
+    check<DTypeError>(weight.dtype() == input.dtype(), op, ": weight: expected ", input.dtype(), ", got ",
+                      weight.dtype());
     const std::int64_t channels = input.size(1);
     check(groups >= 1 && channels % groups == 0, op, ": groups: expected a divisor of ", channels, ", got ", groups);
     check(weight.size(0) == channels, op, ": weight: expected ", channels, " input channels, got ", weight.size(0));
     check(weight.size(1) >= 1, op, ": weight: expected at least 1 output channel, got ", weight.shape());
     if (bias.defined()) {
         const Shape shape{weight.size(1) * groups};
-        check<DTypeError>(bias.dtype() == input.dtype(), op, ": bias: expected ", input.dtype(), ", got ", bias.dtype());
+        check<DTypeError>(bias.dtype() == input.dtype(), op, ": bias: expected ", input.dtype(), ", got ",
+                          bias.dtype());
         check(bias.shape() == shape, op, ": bias: expected shape ", shape, ", got ", bias.shape());
     }
     check(input.size(2) >= 1 && input.size(3) >= 1, op, ": expected a non-empty image, got ", input.shape());
     check(more.h >= 0 && more.w >= 0 && more.h < std::max(w.stride.h, w.dilation.h) &&
               more.w < std::max(w.stride.w, w.dilation.w),
           op, ": output_padding: expected less than the stride or the dilation, got ", to_string(more));
-    const auto extent = [](std::int64_t size, std::int64_t k, std::int64_t s, std::int64_t p, std::int64_t d, std::int64_t o) {
-        return (size - 1) * s - 2 * p + d * (k - 1) + o + 1;
-    };
+    const auto extent = [](std::int64_t size, std::int64_t k, std::int64_t s, std::int64_t p, std::int64_t d,
+                           std::int64_t o) { return (size - 1) * s - 2 * p + d * (k - 1) + o + 1; };
     const Int2 image{extent(input.size(2), w.kernel.h, w.stride.h, w.padding.h, w.dilation.h, more.h),
                      extent(input.size(3), w.kernel.w, w.stride.w, w.padding.w, w.dilation.w, more.w)};
     check(image.h >= 1 && image.w >= 1, op, ": expected a result of at least one element, got ", to_string(image));
@@ -143,7 +144,8 @@ Tensor run_input_gradient(const Tensor& grad, const Tensor& weight, const Sizes&
 Tensor run_weight_gradient(const Tensor& grad, const Tensor& input, const Sizes& s) {
     const Path path = path_of(Part::weight_gradient, s, grad);
     if (path == Path::columns || path == Path::pointwise) return columns_weight_gradient(grad, input, s);
-    const Tensor out = empty({s.outputs, s.channels_each(), s.window.kernel.h, s.window.kernel.w}, grad.dtype(), grad.device());
+    const Tensor out =
+        empty({s.outputs, s.channels_each(), s.window.kernel.h, s.window.kernel.w}, grad.dtype(), grad.device());
     const Tensor image = near_image(input);
     if (path == Path::direct)
         direct_weight_gradient(grad, image, out, s);
@@ -236,13 +238,16 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
                         Int2 output_padding, std::int64_t groups, Int2 dilation) {
     check(weight.ndim() == 4, "conv_transpose2d: weight: expected rank 4, got ", weight.shape());
     if (input.ndim() == 3)
-        return squeeze(conv_transpose2d(unsqueeze(input, 0), weight, bias, stride, padding, output_padding, groups, dilation), {0});
+        return squeeze(
+            conv_transpose2d(unsqueeze(input, 0), weight, bias, stride, padding, output_padding, groups, dilation),
+            {0});
     const Window window{{weight.size(2), weight.size(3)}, stride, padding, dilation};
     const Int2 image = check_transposed(input, weight, bias, window, output_padding, groups);
     const Int2 positions = window.positions(image);
     // With an output padding of a stride or more the image has positions that the input lacks: zeros.
     Tensor grad = input;
-    for (const auto& [axis, missing] : {std::pair{2, positions.h - input.size(2)}, std::pair{3, positions.w - input.size(3)}})
+    for (const auto& [axis, missing] :
+         {std::pair{2, positions.h - input.size(2)}, std::pair{3, positions.w - input.size(3)}})
         if (missing > 0) {
             Shape shape = grad.shape();
             shape[axis] = missing;

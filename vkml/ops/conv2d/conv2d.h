@@ -8,7 +8,7 @@ namespace vkml {
 
 /// Cross-correlation of input (N, C, H, W) with weight (C_out, C / groups, kh, kw), zeros around the input, plus bias
 /// (C_out). Floats of one dtype. The path (1x1 product, direct, implicit product, im2col) is a table; see
-/// docs/architecture.md. Throws ShapeError, DTypeError.
+/// docs/conv2d.md. Throws ShapeError, DTypeError.
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, Int2 stride = 1, Int2 padding = 0,
               Int2 dilation = 1, std::int64_t groups = 1);
 /// padding in words: "valid" is none; "same" keeps the input's size, an odd zero going to the end, and wants stride 1.

@@ -77,7 +77,8 @@ const char* refuses_pointwise(const Problem& p, const Limits& limits) {
     if (p.cpu || asked_for(Path::pointwise)) return nullptr;
     if (const char* reason = unwanted(Path::pointwise)) return reason;
     if (p.exact) return nullptr;
-    if (p.part == Part::weight_gradient) return "the sums run over the batch, which a product for each sample would split";
+    if (p.part == Part::weight_gradient)
+        return "the sums run over the batch, which a product for each sample would split";
     if (p.dtype == DType::f64) return nullptr;
     const bool halves = p.dtype != DType::f32;
     if (halves && !has_coopmat(p.dtype, limits)) return nullptr;
@@ -93,7 +94,8 @@ const char* refuses_kernel(const Problem& p, Path self) {
     if (p.exact) return "only the product of columns keeps the order of exact";
     if (!p.offsets_fit) return "a sample has more elements than 31-bit offsets reach";
     const Window& w = p.sizes->window;
-    if (std::max({w.stride.h, w.stride.w, w.dilation.h, w.dilation.w}) >= 1 << 15) return "a stride or dilation is 2^15 or more";
+    if (std::max({w.stride.h, w.stride.w, w.dilation.h, w.dilation.w}) >= 1 << 15)
+        return "a stride or dilation is 2^15 or more";
     if (p.sizes->batch == 0 || p.sizes->channels == 0) return "there is nothing to add";
     return nullptr;
 }
@@ -138,8 +140,8 @@ constexpr Path kPaths[] = {Path::pointwise, Path::direct, Path::coopmat, Path::t
 Path choose_path(Part part, const Sizes& s, DType dtype, bool cpu, const Limits& limits, std::uint64_t dispatch) {
     constexpr std::string_view kOps[] = {"conv2d", "conv2d_input_gradient", "conv2d_weight_gradient"};
     const bool flipped = part == Part::input_gradient;
-    const std::int64_t most = std::max({s.channels * s.image.h * s.image.w, s.outputs * s.out.h * s.out.w,
-                                        s.outputs * s.channels_each() * s.taps()});
+    const std::int64_t most = std::max(
+        {s.channels * s.image.h * s.image.w, s.outputs * s.out.h * s.out.w, s.outputs * s.channels_each() * s.taps()});
     const Problem problem{.part = part,
                           .sizes = &s,
                           .channels = flipped ? s.outputs_each() : s.channels_each(),

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "vkml/ops/cast/cast.h"
 #include "vkml/ops/cat/cat.h"
 #include "vkml/ops/conv2d/conv2d_paths.h"
 #include "vkml/ops/elementwise/elementwise.h"
@@ -11,6 +12,13 @@ namespace vkml::conv {
 namespace {
 
 constexpr std::int64_t kColumnBytes = std::int64_t{256} << 20;
+
+/// 16-bit floats whose result would be rounded more than once are computed in f32.
+Tensor widened(const Tensor& t) {
+    return t.defined() && (t.dtype() == DType::f16 || t.dtype() == DType::bf16) ? cast(t, DType::f32) : t;
+}
+
+DType widened_dtype(DType dtype) { return dtype == DType::f64 ? dtype : DType::f32; }
 
 /// (N, groups, C / groups kh kw, L)
 Tensor columns(const Tensor& input, const Sizes& s) {
@@ -31,8 +39,7 @@ Tensor output_matrices(const Tensor& grad, const Sizes& s) {
 /// Samples whose columns fit the buffer; at least one.
 std::int64_t samples_at_once(const Sizes& s, DType dtype) {
     if (s.pointwise()) return std::max<std::int64_t>(1, s.batch);
-    const std::int64_t each =
-        s.channels * s.taps() * s.out.h * s.out.w * static_cast<std::int64_t>(itemsize(dtype));
+    const std::int64_t each = s.channels * s.taps() * s.out.h * s.out.w * static_cast<std::int64_t>(itemsize(dtype));
     return std::clamp<std::int64_t>(kColumnBytes / std::max<std::int64_t>(1, each), 1,
                                     std::max<std::int64_t>(1, s.batch));
 }
@@ -46,29 +53,32 @@ void for_slices(const Sizes& s, DType dtype, const Body& body) {
 
 }  // namespace
 
-Tensor columns_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, const Sizes& s) {
-    const Tensor matrix = weight_matrix(weight, s);
+Tensor columns_forward(const Tensor& input, const Tensor& weight, const Tensor& given, const Sizes& s) {
+    const bool wide = given.defined();  // adding it would be a second rounding
+    const Tensor matrix = weight_matrix(wide ? widened(weight) : weight, s), bias = widened(given);
     std::vector<Tensor> parts;
-    for_slices(s, input.dtype(), [&](std::int64_t n, std::int64_t samples) {
-        const Tensor some = samples == s.batch ? input : narrow(input, 0, n, samples);
+    for_slices(s, matrix.dtype(), [&](std::int64_t n, std::int64_t samples) {
+        const Tensor own = samples == s.batch ? input : narrow(input, 0, n, samples), some = wide ? widened(own) : own;
         Tensor part = reshape(matmul(matrix, columns(some, s)), {samples, s.outputs, s.out.h, s.out.w});
         if (bias.defined()) part = add(part, reshape(bias, {s.outputs, 1, 1}));
-        parts.push_back(part);
+        parts.push_back(cast(part, input.dtype()));
     });
     return parts.size() == 1 ? parts[0] : cat(parts, 0);
 }
 
 Tensor columns_input_gradient(const Tensor& grad, const Tensor& weight, const Sizes& s) {
-    const Tensor matrix = transpose(weight_matrix(weight, s), -2, -1);
+    const bool wide = !s.pointwise();  // taps are added after the product
+    const Tensor matrix = transpose(weight_matrix(wide ? widened(weight) : weight, s), -2, -1);
     std::vector<Tensor> parts;
-    for_slices(s, grad.dtype(), [&](std::int64_t n, std::int64_t samples) {
-        const Tensor some = samples == s.batch ? grad : narrow(grad, 0, n, samples);
+    for_slices(s, matrix.dtype(), [&](std::int64_t n, std::int64_t samples) {
+        const Tensor own = samples == s.batch ? grad : narrow(grad, 0, n, samples), some = wide ? widened(own) : own;
         const Tensor cols = matmul(matrix, output_matrices(some, s));
         if (s.pointwise())
             parts.push_back(reshape(cols, {samples, s.channels, s.image.h, s.image.w}));
         else
             parts.push_back(
-                col2im(reshape(cols, {samples, s.channels * s.taps(), s.out.h * s.out.w}), s.image, s.window));
+                cast(col2im(reshape(cols, {samples, s.channels * s.taps(), s.out.h * s.out.w}), s.image, s.window),
+                     grad.dtype()));
     });
     return parts.size() == 1 ? parts[0] : cat(parts, 0);
 }
@@ -76,14 +86,15 @@ Tensor columns_input_gradient(const Tensor& grad, const Tensor& weight, const Si
 Tensor columns_weight_gradient(const Tensor& grad, const Tensor& input, const Sizes& s) {
     const Shape shape{s.outputs, s.channels_each(), s.window.kernel.h, s.window.kernel.w};
     Tensor total;
-    for_slices(s, grad.dtype(), [&](std::int64_t n, std::int64_t samples) {
+    for_slices(s, widened_dtype(grad.dtype()), [&](std::int64_t n, std::int64_t samples) {
         const bool whole = samples == s.batch;
-        const Tensor g = whole ? grad : narrow(grad, 0, n, samples), x = whole ? input : narrow(input, 0, n, samples);
+        const Tensor g = widened(whole ? grad : narrow(grad, 0, n, samples));
+        const Tensor x = widened(whole ? input : narrow(input, 0, n, samples));
         const Tensor each = matmul(output_matrices(g, s), transpose(columns(x, s), -2, -1));
         const Tensor part = reshape(sum(each, {0}), shape);
         total = total.defined() ? add(total, part) : part;
     });
-    return total;
+    return cast(total, grad.dtype());
 }
 
 }  // namespace vkml::conv

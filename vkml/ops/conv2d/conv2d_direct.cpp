@@ -52,12 +52,13 @@ void direct_weight_gradient(const Tensor& grad, const Tensor& input, const Tenso
     const std::int64_t columns = std::min(w.kernel.w, kMostColumns);
     const std::int64_t blocks = (w.kernel.w + columns - 1) / columns * ((w.kernel.h + kRows - 1) / kRows);
     const std::int64_t tiles = s.outputs * s.channels_each() * blocks;
-    const PartialSums sums = plan_partial_sums(g, input, wide, s.outputs_each(), s.channels_each() * s.taps(), tiles, 16384);
+    const PartialSums sums =
+        plan_partial_sums(g, input, wide, s.outputs_each(), s.channels_each() * s.taps(), tiles, 16384);
     const Spec spec{u32(columns), w.stride.w == 1 && w.dilation.w == 1};
     for (const PartialSums::Slice& slice : sums.slices) {
         const ConvWeightArgs args = sums.arguments(g, input, wide, slice);
-        on.launch(weight_kernel, g.dtype(), spec, linear_grid(static_cast<std::uint64_t>(slice.parts * tiles)), args, {g, input},
-                  {sums.partial});
+        on.launch(weight_kernel, g.dtype(), spec, linear_grid(static_cast<std::uint64_t>(slice.parts * tiles)), args,
+                  {g, input}, {sums.partial});
     }
     reduce_weight_gradient(sums, out, s, s.channels_each());
 }

@@ -108,8 +108,8 @@ ConvArgs pass_arguments(const Pass& p, std::int64_t n, std::int64_t samples) {
 }
 
 bool stores_vectors(const Pass& p, std::int64_t width) {
-    return p.x.out_step == 1 && p.y.out_step == 1 && p.y.count * p.x.count % width == 0 &&
-           p.x.count == p.out.size(3) && p.y.count == p.out.size(2) && p.out.address() % 16 == 0;
+    return p.x.out_step == 1 && p.y.out_step == 1 && p.y.count * p.x.count % width == 0 && p.x.count == p.out.size(3) &&
+           p.y.count == p.out.size(2) && p.out.address() % 16 == 0;
 }
 
 Tensor pack_weights(const Pass& p, std::int64_t span, std::int64_t lines, std::int64_t columns, bool raw) {
@@ -158,10 +158,10 @@ Tensor channels_last(const Tensor& image, std::int64_t groups, std::int64_t n, s
                               .groups = u32(groups),
                               .span = u32(span),
                               .batch = u32(samples)};
-    const bool vectors = s[3] == 1 && s[2] == width && plane % 8 == 0 && s[1] % 8 == 0 && s[0] % 8 == 0 &&
-                         args.from % 16 == 0;
-    const std::uint64_t tiles = ceil_div(static_cast<std::uint64_t>(plane), 64) *
-                                ceil_div(static_cast<std::uint64_t>(span), 64);
+    const bool vectors =
+        s[3] == 1 && s[2] == width && plane % 8 == 0 && s[1] % 8 == 0 && s[0] % 8 == 0 && args.from % 16 == 0;
+    const std::uint64_t tiles =
+        ceil_div(static_cast<std::uint64_t>(plane), 64) * ceil_div(static_cast<std::uint64_t>(span), 64);
     stream_of(out).launch(repack_kernel, storage_dtype(2), Spec{vectors},
                           linear_grid(tiles * static_cast<std::uint64_t>(groups * samples)), args, {image}, {out});
     return out;

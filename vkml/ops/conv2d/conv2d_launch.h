@@ -8,7 +8,7 @@
 /// What the paths of conv2d share on the host.
 namespace vkml::conv {
 
-inline constexpr std::uint32_t kThreads = 128;  // of every kernel here
+inline constexpr std::uint32_t kThreads = 128;                       // of every kernel here
 inline constexpr std::int64_t kWorkspace = std::int64_t{256} << 20;  // bytes of one
 
 /// Samples that a launch may take, so that offsets fit 31 bits and `bytes_each` for every sample fit the workspace.

@@ -17,18 +17,16 @@ struct Sizes {
     std::int64_t channels_each() const { return channels / groups; }
     std::int64_t outputs_each() const { return outputs / groups; }
     /// The columns are the image itself.
-    bool pointwise() const {
-        return window.kernel == Int2(1) && window.stride == Int2(1) && window.padding == Int2(0);
-    }
+    bool pointwise() const { return window.kernel == Int2(1) && window.stride == Int2(1) && window.padding == Int2(0); }
 };
 
 /// One output position after another along an axis, and where their taps read: a forward convolution, or one residue
 /// class of an input gradient's positions modulo the stride, whose taps are every n-th of the kernel.
 struct Axis {
-    std::int64_t count;                   // positions
-    std::int64_t out_first, out_step;     // where they lie in the output
-    std::int64_t in_first, in_step;       // where tap 0 reads
-    std::int64_t taps, tap_step;          // how many, and how far apart they read
+    std::int64_t count;                      // positions
+    std::int64_t out_first, out_step;        // where they lie in the output
+    std::int64_t in_first, in_step;          // where tap 0 reads
+    std::int64_t taps, tap_step;             // how many, and how far apart they read
     std::int64_t kernel_first, kernel_step;  // which elements of the kernel they are
 };
 Axis forward_axis(std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t padding,

@@ -3,6 +3,7 @@
 #include "int2_caster.h"
 #include "vkml/ops/conv2d/conv2d.h"
 #include "vkml/ops/conv2d/conv2d_choice.h"
+#include "vkml/ops/conv2d/conv2d_launch.h"
 
 VKML_PYTHON(conv2d) {
     using namespace vkml;
@@ -56,4 +57,8 @@ tensor([[[[1., 1., 1., 1.],
         for (const std::string_view name : conv::path_names()) names.emplace_back(name);
         return names;
     });
+    m.def(
+        "_conv2d_channels_last",
+        [](const Tensor& image, std::int64_t groups) { return conv::channels_last(image, groups, 0, image.size(0)); },
+        "image"_a, "groups"_a, "For tests: the copy of a 16-bit image that cooperative matrices read.");
 }

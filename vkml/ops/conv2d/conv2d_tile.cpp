@@ -30,8 +30,9 @@ Tile choose_tile(const Pass& p, std::int64_t pixels, const Limits& limits) {
     if (wanted != TileSize::any) return kTiles[static_cast<int>(wanted) - 1];
     const Tile& tile = p.outputs % 128 == 0 || p.outputs > 192 ? kTiles[2] : kTiles[1];
     const auto count = [&](const Tile& t) {
-        return p.groups * static_cast<std::int64_t>(ceil_div(static_cast<std::uint64_t>(p.outputs), static_cast<std::uint64_t>(t.m)) *
-                                                    ceil_div(static_cast<std::uint64_t>(pixels), static_cast<std::uint64_t>(t.n)));
+        return p.groups * static_cast<std::int64_t>(
+                              ceil_div(static_cast<std::uint64_t>(p.outputs), static_cast<std::uint64_t>(t.m)) *
+                              ceil_div(static_cast<std::uint64_t>(pixels), static_cast<std::uint64_t>(t.n)));
     };
     const std::int64_t units = limits.compute_units ? limits.compute_units : 16;
     return p.outputs >= 48 && count(tile) >= units ? tile : kTiles[0];
@@ -53,9 +54,11 @@ void run_tile(const Pass& p) {
         args.weight = weight.address();
         const Tile tile = choose_tile(p, args.pixels, on.limits());
         const bool vectors = p.image.dtype() == DType::f32 && stores_vectors(p, 4);
-        const std::uint64_t groups = ceil_div(static_cast<std::uint64_t>(p.outputs), static_cast<std::uint64_t>(tile.m)) *
-                                     ceil_div(args.pixels, static_cast<std::uint64_t>(tile.n)) * args.groups;
-        on.launch(*tile.kernel, p.image.dtype(), Spec{vectors}, linear_grid(groups), args, {p.image, weight, bias}, {p.out});
+        const std::uint64_t groups =
+            ceil_div(static_cast<std::uint64_t>(p.outputs), static_cast<std::uint64_t>(tile.m)) *
+            ceil_div(args.pixels, static_cast<std::uint64_t>(tile.n)) * args.groups;
+        on.launch(*tile.kernel, p.image.dtype(), Spec{vectors}, linear_grid(groups), args, {p.image, weight, bias},
+                  {p.out});
     }
 }
 
@@ -64,13 +67,14 @@ void tile_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor&
     Stream& on = stream_of(out);
     const Tensor g = contiguous(grad);
     const std::int64_t lines = round_up(s.outputs_each(), kTileM), span = s.channels_each(),
-                       columns = round_up(span * s.taps(), kTileN), tiles = lines / kTileM * (columns / kTileN) * s.groups;
+                       columns = round_up(span * s.taps(), kTileN),
+                       tiles = lines / kTileM * (columns / kTileN) * s.groups;
     const PartialSums sums = plan_partial_sums(g, input, s, lines, columns, tiles, 1024);
     ConvWeightArgs args{};
     for (const PartialSums::Slice& slice : sums.slices) {
         args = sums.arguments(g, input, s, slice);
-        on.launch(weight_kernel, g.dtype(), {}, linear_grid(static_cast<std::uint64_t>(slice.parts * tiles)), args, {g, input},
-                  {sums.partial});
+        on.launch(weight_kernel, g.dtype(), {}, linear_grid(static_cast<std::uint64_t>(slice.parts * tiles)), args,
+                  {g, input}, {sums.partial});
     }
     reduce_weight_gradient(sums, out, s, span);
 }

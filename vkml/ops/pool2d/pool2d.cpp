@@ -118,7 +118,8 @@ Tensor near_planes(const Tensor& t) {
     return reach < kRealElements ? t : contiguous(t);
 }
 
-void launch_forward(const Kernel& kernel, const Pooling& p, const Tensor& input, const Tensor& out, const Tensor& indices) {
+void launch_forward(const Kernel& kernel, const Pooling& p, const Tensor& input, const Tensor& out,
+                    const Tensor& indices) {
     if (out.numel() == 0) return;
     const Tensor from = near_planes(input);
     const Strides& s = from.strides();
@@ -154,8 +155,8 @@ Tensor launch_backward(const Kernel& kernel, const Pooling& p, const Tensor& gra
 
 Tensor max_backward(const Tensor& grad, const Tensor& indices, const Pooling& p) {
     // Linear in the gradient: its gradient picks what lies at the indices.
-    return record("max_pool2d_backward", launch_backward(max_pool2d_backward_kernel, p, grad, indices), {grad}, keep_nothing,
-                  [indices, p](const Backward& b) -> Grads {
+    return record("max_pool2d_backward", launch_backward(max_pool2d_backward_kernel, p, grad, indices), {grad},
+                  keep_nothing, [indices, p](const Backward& b) -> Grads {
                       const Tensor flat = reshape(b.grad(), {p.batch, p.channels, p.image.h * p.image.w});
                       return {reshape(gather(flat, 2, reshape(indices, {p.batch, p.channels, p.out.h * p.out.w})),
                                       indices.shape())};

@@ -15,7 +15,7 @@ struct Pool2dArgs {
     uint32_t kernel_h, kernel_w, stride_h, stride_w;
     int32_t padding_h, padding_w;
     uint32_t dilation_h, dilation_w;
-    uint32_t divisor;  // 0: the window clipped to the padded image; 1 << 31: to the image
+    uint32_t divisor;                          // 0: the window clipped to the padded image; 1 << 31: to the image
     uint32_t row_multiplier, line_multiplier;  // of items in a line, of lines in a plane
     uint32_t shifts;                           // of both, in halves
 };
