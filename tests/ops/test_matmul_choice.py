@@ -386,10 +386,13 @@ def test_a_tuning_file_decides(vulkan: str, tmp_path: Path) -> None:
 
 
 def test_tune_measures_and_stores(vulkan: str, tmp_path: Path) -> None:
-    done = tuned(tmp_path, "-m", "vkml", "tune", "--quick", "--device", "vulkan:0", "--dtype", "float32")
+    only = ["--shape", "60x64x64", "--shape", "33x300x9", "--pipeline", "gemm_naive", "--pipeline", "gemm_small"]
+    done = tuned(tmp_path, "-m", "vkml", "tune", "--quick", "--device", "vulkan:0", "--dtype", "float32", *only)
     assert done.returncode == 0, done.stderr
     (file,) = tmp_path.glob("*.tune")
     lines = file.read_text().splitlines()
-    assert lines[0] == "vkml-tune-1" and lines[-1] == "end" and len(lines) >= 6
-    assert {line.split()[1] for line in lines[2:-1]} >= {"highest"}
+    assert lines[0] == "vkml-tune-1" and lines[-1] == "end"
+    highest = [line.split() for line in lines[2:-1] if line.split()[1] == "highest"]
+    assert [line[:5] for line in highest] == [["float32", "highest", *c] for c in (("6", "6", "6"), ("5", "3", "8"))]
+    assert {line[5] for line in highest} <= {"gemm_naive", "gemm_small"}
     assert str(file) in done.stdout and "TFLOP/s" in done.stdout
