@@ -120,6 +120,13 @@ def test_lengths_and_chunk_sizes(T, device, rng):
         close(got.boundaries, np.stack(states[:-1:chunk_size]), 2e-6, f"boundaries, chunks of {chunk_size}", axes=3)
 
 
+@pytest.mark.parametrize("scale", [0.0, -0.7, 2.5])
+def test_scale(scale, device, rng):
+    case = Case(rng, T=70, K=12, V=20, scale=scale)
+    check_forward(case, device)
+    check_backward(case, device)
+
+
 def test_extents_that_differ_pairwise(device, rng):
     case = Case(rng, B=2, H=3, HV=9, T=70, K=20, V=13)
     check_forward(case, device)

@@ -77,8 +77,8 @@ std::uint32_t heads_packed(const Problem& p);
 
 /// For tests: bytes of workspace to plan with; 0: as ever.
 void force_workspace(std::size_t bytes);
-/// For tests: the row of the table kda.path to use where it fits, or "emulated" for the fast kernels without cooperative matrices;
-/// empty: the first that does.
+/// For tests: the row of the table kda.path to use where it fits, or "emulated" for the fast kernels without
+/// cooperative matrices; empty: the first that does.
 void force_path(std::string_view name);
 
 /// The specialization constants of KdaSpec; `steps`: innermost strides of query, key, value, log_decay, output.

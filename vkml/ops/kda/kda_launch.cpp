@@ -114,22 +114,10 @@ void Launcher::prepare(const Slab& slab, bool keep) {
 void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address,
                     const Tensor& output, const Tensor& boundaries, std::int64_t spacing_tiles) {
     const auto address = [](const Tensor& t) { return t.defined() ? t.address() : 0; };
-    const KdaScanArgs a{workspace_->address,
-                        from.address,
-                        to_address,
-                        address(output),
-                        address(boundaries),
-                        from.s[0],
-                        from.s[1],
-                        from.s[2],
-                        from.s[3],
-                        word(p_.T),
-                        word(slab.tile0),
-                        widths_of(p_, slab.tiles, keep),
-                        heads_packed(p_),
-                        word(slab.head0),
-                        word(p_.heads()),
-                        word(spacing_tiles)};
+    const KdaScanArgs a{workspace_->address, from.address,     to_address,       address(output),
+                        address(boundaries), from.s[0],        from.s[1],        from.s[2],
+                        from.s[3],           word(p_.T),       word(slab.tile0), widths_of(p_, slab.tiles, keep),
+                        heads_packed(p_),    word(slab.head0), word(p_.heads()), word(spacing_tiles)};
     if (segment_ > 0 && slab.tiles > segment_) return scan_segments(slab, from, a, to, output, boundaries);
     stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {}, slab.tiles, keep), {word(slab.heads) * columns()}, a,
                    {from.storage}, {workspace_, to, output, boundaries});
@@ -142,7 +130,8 @@ void Launcher::scan_segments(const Slab& slab, const StateView& from, const KdaS
     const std::int64_t segments = (slab.tiles + segment_ - 1) / segment_;
     const auto slices = [&](std::int64_t n) { return (n + width - 1) / width; };
     if (!maps_) {
-        maps_ = stream_.allocate(static_cast<std::size_t>(slab.heads * (segments - 1) * kp * (kp + vp)) * sizeof(float));
+        maps_ =
+            stream_.allocate(static_cast<std::size_t>(slab.heads * (segments - 1) * kp * (kp + vp)) * sizeof(float));
         states_ = stream_.allocate(static_cast<std::size_t>(slab.heads * segments * p_.K * p_.V) * sizeof(float));
     }
     KdaScanArgs map = args;
@@ -151,9 +140,8 @@ void Launcher::scan_segments(const Slab& slab, const StateView& from, const KdaS
     map.s_b = word(segment_);  // segmentTiles() of the kernel
     stream_.launch(half ? map_half_kernel : map_narrow_kernel, DType::f32, {},
                    {word(slab.heads * (segments - 1) * (slices(kp) + slices(vp)))}, map, {workspace_}, {maps_});
-    const KdaCombineArgs combine{maps_->address, from.address,   states_->address, from.s[0],
-                                 from.s[1],      from.s[2],      from.s[3],        args.widths,
-                                 args.heads_packed, args.head0, word(segments)};
+    const KdaCombineArgs combine{maps_->address, from.address, states_->address,  from.s[0],  from.s[1],     from.s[2],
+                                 from.s[3],      args.widths,  args.heads_packed, args.head0, word(segments)};
     stream_.launch(combine_kernel, DType::f32, {}, {word(slab.heads * ((vp + 7) / 8))}, combine, {maps_, from.storage},
                    {states_});
     KdaScanArgs run = args;

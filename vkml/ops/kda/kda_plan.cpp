@@ -28,7 +28,8 @@ std::size_t budget_of(const Problem& p) { return p.device.is_cpu() ? forced_or(k
 
 std::atomic<std::int64_t> forced_segments{0};
 
-// A scan of fewer workgroups leaves units of a large device idle, and a shorter sequence is over before segments pay (kda.md 6.1).
+// A scan of fewer workgroups leaves units of a large device idle, and a shorter sequence is over before segments pay
+// (kda.md 6.1).
 constexpr std::int64_t kEnoughWorkgroups = 264, kShort = 4096, kColumns = 16, kFewestTiles = 8;
 
 std::int64_t scan_workgroups(const Problem& p) { return p.heads() * ((p.V + kColumns - 1) / kColumns); }
