@@ -1,4 +1,4 @@
-# make demo | test | test-torch | test-vulkan-validation | test-min-spec | lint | bench | setup | clean
+# make demo | test | test-torch | test-vulkan-validation | test-min-spec | test-asan | test-tsan | lint | bench | setup | clean
 #   PYTHON=python3.12   the interpreter behind .venv     PRESET=debug   another build
 #   DEVICE=vulkan       the device of demo and bench     ARGS=...       passed on to pytest or bench
 #   VKML_SKIP_SYSTEM=1  never look at system packages
@@ -21,7 +21,7 @@ export PYTHONPATH := $(CURDIR)/python:$(CURDIR)
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: all setup system build demo test test-cpp test-python test-torch test-vulkan-validation test-min-spec checks lint format bench wheel clean
+.PHONY: all setup system build demo test test-cpp test-python test-torch test-vulkan-validation test-min-spec test-asan test-tsan checks lint format bench wheel clean
 
 all: build
 
@@ -71,9 +71,19 @@ test-min-spec: build
 	@VKML_MIN_SPEC=1 scripts/with_lavapipe.sh $(PY) -m pytest -n $(JOBS) -q $(MIN_SPEC_TESTS) \
 	    -k "vulkan and not torch" --share=8 $(ARGS)
 
+# AddressSanitizer, LeakSanitizer and UBSan: the C++ tests and one in eight of tests/ops. ThreadSanitizer: the C++ tests.
+# Each is a build of its own; ARGS=--share=1 runs all of the Python tests.
+test-asan:
+	@$(MAKE) build test-cpp PRESET=asan-ubsan
+	@scripts/with_lavapipe.sh scripts/with_sanitizer.sh build/asan-ubsan $(CURDIR)/$(PY) -m pytest -q \
+	    tests/ops tests/test_*.py tests/conformance -k "not torch and not onnx" --share=8 $(ARGS)
+test-tsan:
+	@$(MAKE) build test-cpp PRESET=tsan
+
 checks: $(VENV)/.ready
 	@$(PY) scripts/check_layering.py
 	@$(PY) scripts/check_operator_tests.py
+	@$(PY) scripts/check_public_headers.py
 	@$(PY) scripts/check_file_sizes.py
 
 lint: build checks

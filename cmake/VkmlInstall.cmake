@@ -13,8 +13,10 @@ endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vkml)
 install(TARGETS vkml EXPORT vkmlTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT vkmlTargets NAMESPACE vkml:: DESTINATION ${package_dir})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/vkml DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
-        PATTERN "*.h" PATTERN "*.def")
+foreach(header IN LISTS VKML_PUBLIC_HEADERS)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/generated/vkml/operators.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vkml)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vkmlConfig.cmake.in ${PROJECT_BINARY_DIR}/vkmlConfig.cmake
                               INSTALL_DESTINATION ${package_dir})

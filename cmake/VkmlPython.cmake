@@ -22,10 +22,21 @@ target_compile_options(_core PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uniniti
 
 if(SKBUILD)
   set(package ${PROJECT_BINARY_DIR}/python)
+elseif(VKML_SANITIZE) # beside links to the Python sources, so that the usual build stays usable
+  set(package ${PROJECT_BINARY_DIR}/python/vkml)
+  file(GLOB python_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/python/vkml ${PROJECT_SOURCE_DIR}/python/vkml/*)
+  list(FILTER python_files EXCLUDE REGEX "^_core\\.|^__pycache__$")
+  file(MAKE_DIRECTORY ${package})
+  foreach(file IN LISTS python_files)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/vkml/${file} ${package}/${file} SYMBOLIC)
+  endforeach()
 else()
   set(package ${PROJECT_SOURCE_DIR}/python/vkml)
 endif()
 set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${package})
+if(VKML_SANITIZE) # a plain interpreter cannot import it to write the stub
+  return()
+endif()
 set(finish_stub ${PROJECT_SOURCE_DIR}/cmake/finish_stub.py)
 nanobind_add_stub(_core_raw_stub MODULE _core OUTPUT ${PROJECT_BINARY_DIR}/_core.raw.pyi PYTHON_PATH ${package} DEPENDS _core
                   INCLUDE_PRIVATE)

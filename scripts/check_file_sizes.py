@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports source files of more than 500 lines. A warning: it never fails."""
+"""Checks that no source file, test or script has more than 500 lines."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ def check(root: Path) -> list[str]:
             if path.suffix in SUFFIXES and path.is_file():
                 lines = path.read_bytes().count(b"\n")
                 if lines > LIMIT:
-                    found.append(f"warning: {path.relative_to(root).as_posix()} has {lines} lines, more than {LIMIT}")
+                    found.append(f"{path.relative_to(root).as_posix()}: has {lines} lines, more than {LIMIT}")
     return found
 
 
-if __name__ == "__main__":
-    for line in check(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]):
+def main() -> int:
+    problems = check(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1])
+    for line in problems:
         print(line)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

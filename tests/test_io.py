@@ -48,7 +48,7 @@ def test_strided_tensors_and_arrays(tmp_path):
     assert (
         back["t"].tolist() == x.T.tolist() and back["a"].dtype == vkml.int32 and back["row"].tolist() == [[4, 5, 6, 7]]
     )
-    assert back["n"].item() == 1.5
+    assert back["n"] == 1.5
 
 
 def test_the_safetensors_library_reads_ours_and_we_read_theirs(tmp_path):

@@ -14,28 +14,37 @@ import vkml
 
 # All but the operators, which join by themselves (the functions of vkml._core). A missing name breaks programs.
 PINNED = """
-    KdaGradients KdaOutput naive_recurrent_kda
-    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ LogLevel
-    NotImplementedError_ OutOfMemoryError Reduction ShapeError Tensor __version__ as_tensor asarray assign autograd
-    backward bfloat16 bool_ capture configuration cpu data decisions decisions_published device device_info devices
-    dispatch_count dtype eager_mode empty empty_cache empty_like enable_grad finfo float16 float32 float64
-    from_dlpack from_numpy full full_like get_default_device get_default_dtype grad has_vulkan iinfo int16 int32
-    int64 int8 is_eager is_grad_enabled load load_module log_level manual_seed memory_stats nn no_grad ones
+    KdaGradients KdaOutput naive_recurrent_kda Capture Checkpoint DTypeError DeviceError DeviceRecord Error
+    GradFn HookHandle IndexError_ LogLevel NotImplementedError_ OutOfMemoryError Reduction ShapeError Tensor
+    __version__ as_tensor asarray assign autograd backward bfloat16 bool_ capture configuration cpu data
+    decisions decisions_published device device_info devices dispatch_count dtype eager_mode empty empty_cache
+    empty_like enable_grad finfo float16 float32 float64 from_dlpack from_numpy full full_like
+    get_default_device get_default_dtype grad has_vulkan iinfo int16 int32 int64 int8 is_deterministic is_eager
+    is_grad_enabled load load_module log_level manual_seed memory_snapshot memory_stats nn no_grad ones
     ones_like optim profiler realize record_decisions reset_peak_memory save save_module
-    scaled_dot_product_attention set_default_device
-    set_default_dtype set_eager set_grad_enabled set_log_level stop_recording_decisions synchronize tensor uint8
-    zeros zeros_like
+    scaled_dot_product_attention set_default_device set_default_dtype set_deterministic set_eager
+    set_grad_enabled set_log_level stop_recording_decisions synchronize tensor uint8 zeros zeros_like
 """.split()  # noqa: SIM905
 NN = """
-    KdaCache KimiDeltaAttention ShortConvolution
-    AvgPool2d BCEWithLogitsLoss BatchNorm2d Conv1d Conv2d ConvTranspose2d CrossEntropyLoss Dropout Embedding Flatten
-    GELU GroupNorm HuberLoss Identity KLDivLoss LayerNorm LeakyReLU Linear LogSoftmax MSELoss MaxPool2d Module
-    ModuleDict ModuleList MultiheadAttention Parameter PositionalEncoding RMSNorm ReLU Sequential SiLU Sigmoid
-    Softmax Tanh TransformerEncoderLayer binary_cross_entropy_with_logits cross_entropy functional huber_loss init
-    kl_div mse_loss scaled_dot_product_attention utils
+    CELU ELU GELU GLU GRU LSTM RNN SELU AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d
+    AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d BCELoss BCEWithLogitsLoss BatchNorm1d
+    BatchNorm2d BatchNorm3d Bilinear ConstantPad1d ConstantPad2d Conv1d Conv2d Conv3d ConvTranspose1d
+    ConvTranspose2d CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss Dropout Dropout1d Dropout2d Embedding
+    Flatten GRUCell GaussianNLLLoss GroupNorm Hardshrink Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss
+    HuberLoss Identity InstanceNorm1d InstanceNorm2d InstanceNorm3d KLDivLoss KdaCache KimiDeltaAttention L1Loss
+    LSTMCell LayerNorm LeakyReLU Linear LogSigmoid LogSoftmax MSELoss MarginRankingLoss MaxPool1d MaxPool2d
+    MaxPool3d Mish Module ModuleDict ModuleList MultiheadAttention NLLLoss PReLU Parameter ParameterList
+    PixelShuffle PixelUnshuffle PoissonNLLLoss PositionalEncoding RMSNorm RNNCell ReLU ReLU6 ReflectionPad1d
+    ReflectionPad2d ReplicationPad1d ReplicationPad2d Sequential ShortConvolution SiLU Sigmoid SmoothL1Loss
+    SoftMarginLoss Softmax Softmin Softplus Softshrink Softsign Tanh Tanhshrink Threshold TransformerDecoder
+    TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer TripletMarginLoss Unflatten Upsample
+    ZeroPad1d ZeroPad2d binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy
+    functional gaussian_nll_loss hinge_embedding_loss huber_loss init kl_div l1_loss margin_ranking_loss mse_loss
+    nll_loss poisson_nll_loss scaled_dot_product_attention smooth_l1_loss soft_margin_loss triplet_margin_loss
+    utils
 """.split()  # noqa: SIM905
 OPTIM = """
-    SGD Adam AdamW Lion Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_ lr_scheduler
+    EMA SGD Adam AdamW GradScaler Lion Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_ lr_scheduler
 """.split()  # noqa: SIM905
 DATA = """
     ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset split
@@ -88,6 +97,7 @@ def documented():
         vkml.autograd,
         vkml.profiler,
         vkml.io,
+        vkml.nn.functional,
         vkml.nn.init,
         vkml.nn.utils,
         vkml.optim.lr_scheduler,
@@ -107,6 +117,24 @@ def test_examples(name, value):
         out = []
         doctest.DocTestRunner(Numbers(), optionflags=doctest.NORMALIZE_WHITESPACE).run(found, out=out.append)
         assert not out, "".join(out)
+
+
+# Classes that are made by vkML alone, or that only name something.
+NO_EXAMPLE = """
+    Capture Checkpoint DTypeError DeviceError DeviceRecord Error GradFn HookHandle IndexError_ KdaGradients KdaOutput
+    LogLevel NotImplementedError_ OutOfMemoryError ShapeError Tensor has_vulkan
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", [n for n in vkml.__all__ if n not in NO_EXAMPLE])
+def test_every_public_name_has_an_example(name):
+    """An operator joins by itself, and its example with it: one that runs, and shows what comes out."""
+    value = getattr(vkml, name)
+    if not callable(value) or isinstance(value, types.ModuleType):
+        return
+    examples = doctest.DocTestParser().get_examples(inspect.getdoc(value) or "")
+    assert examples, f"vkml.{name} has no example"
+    assert any(name in e.source for e in examples), f"the example of vkml.{name} does not call it"
 
 
 @pytest.mark.parametrize("name", [n for n in PINNED if n not in ("__version__", "has_vulkan", "cpu")])

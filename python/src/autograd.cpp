@@ -170,7 +170,14 @@ void bind_history(nb::module_& m, TensorClass& tensor) {
 
 void bind_autograd(nb::module_& m, TensorClass& tensor) {
     bind_history(m, tensor);
-    m.def("is_grad_enabled", &grad_enabled, "True while operators on this thread are recorded.");
+    m.def("is_grad_enabled", &grad_enabled, R"(True while operators on this thread are recorded.
+
+Examples
+--------
+>>> with vkml.no_grad():
+...     vkml.is_grad_enabled()
+False
+)");
     m.def("_set_grad_enabled", &set_grad_enabled);
     m.def("_record", &record_python);
     const auto run = [](const Tensor& t, const std::optional<Tensor>& gradient, bool retain_graph, bool create_graph) {
@@ -181,7 +188,15 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
                "Adds the gradient of this tensor to `grad` of every leaf it depends on. `gradient` weighs its elements "
                "and may be left out for one element.");
     m.def("backward", run, "t"_a, "gradient"_a = nb::none(), "retain_graph"_a = false, "create_graph"_a = false,
-          ReleaseGil(), "As t.backward().");
+          ReleaseGil(), R"(As t.backward().
+
+Examples
+--------
+>>> x = vkml.tensor([1., 2.], requires_grad=True)
+>>> vkml.backward((x * x).sum())
+>>> x.grad
+tensor([2., 4.])
+)");
     m.def("_grad", [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                       const std::vector<std::optional<Tensor>>& gradients, bool retain_graph, bool create_graph,
                       bool allow_unused) {

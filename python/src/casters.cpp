@@ -55,7 +55,7 @@ Dims to_dims(nb::handle h) {
     const auto integer = [h](nb::object index) {
         if (!index.is_valid()) {
             PyErr_Clear();
-            fail<ShapeError>("shape: expected an int or a sequence of ints, got ", nb::cast<std::string>(nb::repr(h)));
+            fail<DTypeError>("shape: expected an int or a sequence of ints, got ", nb::cast<std::string>(nb::repr(h)));
         }
         const long long value = PyLong_AsLongLong(index.ptr());
         if (value == -1 && PyErr_Occurred()) {
@@ -78,6 +78,16 @@ Dims to_dims(nb::handle h) {
         out.push_back(integer(item.is_valid() ? nb::steal(PyNumber_Index(item.ptr())) : nb::object()));
     }
     return out;
+}
+
+Dims dims_from(std::string_view op, const nb::args& args) {
+    const bool one = args.size() == 1;
+    try {
+        return to_dims(one ? nb::object(args[0]) : nb::object(args));
+    } catch (const DTypeError&) {
+        fail<DTypeError>(op, ": expected ints or a sequence of ints, got ",
+                         nb::cast<std::string>(nb::repr(one ? nb::object(args[0]) : nb::object(args))));
+    }
 }
 
 bool to_scalar(nb::handle h, Scalar& out) {

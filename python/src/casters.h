@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
+#include <string_view>
 
 #include "vkml/core/scalar.h"
 #include "vkml/core/tensor.h"
@@ -22,11 +23,20 @@ DType to_dtype(nanobind::handle h);
 nanobind::object from_dtype(DType d);
 /// Reads "cpu", "vulkan:0" or a device object. Throws DeviceError.
 Device to_device_spec(nanobind::handle h);
-/// Reads an int or a sequence of ints. Throws ShapeError.
+/// Reads an int or a sequence of ints. Throws DTypeError, ShapeError where they have more than 64 bits.
 Dims to_dims(nanobind::handle h);
+/// The ints of `t.reshape(2, 3)`, `t.reshape((2, 3))` and `t.reshape([2, 3])`. Throws as to_dims, naming `op`.
+Dims dims_from(std::string_view op, const nanobind::args& args);
 
 /// True for Python and NumPy numbers; fills `out`.
 bool to_scalar(nanobind::handle h, Scalar& out);
+
+/// The argument that a reader has just refused on this thread, so that the error can name it (calls.cpp).
+PyObject*& refused_argument();
+
+/// Reads again what did not convert; throws.
+template <class T>
+void refuse(nanobind::handle h, T& out);
 
 inline void read(nanobind::handle h, DType& out) { out = to_dtype(h); }
 inline void read(nanobind::handle h, Device& out) { out = to_device_spec(h); }
@@ -37,6 +47,12 @@ void read(nanobind::handle h, std::optional<T>& out) {
         out.reset();
     else
         read(h, out.emplace());
+}
+template <class T>
+void refuse(nanobind::handle h, T& out) {
+    refused_argument() = h.ptr();
+    read(h, out);
+    refused_argument() = nullptr;
 }
 
 }  // namespace vkml::python
@@ -78,7 +94,7 @@ struct late_caster {
         }
     }
     Value& get() {
-        if (refused.is_valid()) vkml::python::read(refused, value);
+        if (refused.is_valid()) vkml::python::refuse(refused, value);
         return value;
     }
     explicit operator Value*() { return &get(); }

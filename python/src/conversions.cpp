@@ -133,7 +133,15 @@ void bind_conversions(nb::module_& m, TensorClass& tensor) {
             for (std::size_t i = 0; i < targets.size(); i++) copy_into(targets[i], sources[i]);
         },
         "targets"_a, "sources"_a, ReleaseGil(),
-        "Replaces the values of several tensors; everything is checked before anything is written.");
+        R"(Replaces the values of several tensors; everything is checked before anything is written.
+
+Examples
+--------
+>>> x = vkml.zeros(2)
+>>> vkml.assign([x], [vkml.ones(2)])
+>>> x
+tensor([1., 1.])
+)");
 }
 
 }  // namespace vkml::python

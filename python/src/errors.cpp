@@ -40,8 +40,9 @@ void bind_errors(nb::module_& m) {
         },
         nullptr);
     bind_error<ShapeError>(m, "ShapeError", PyExc_ValueError, "Rank, size, or any other illegal argument value.");
-    bind_error<DTypeError>(m, "DTypeError", PyExc_TypeError,
-                           "A dtype the operator does not take, or dtypes that must be equal.");
+    bind_error<DTypeError>(
+        m, "DTypeError", PyExc_TypeError,
+        "A dtype the operator does not take, dtypes that must be equal, or an argument of the wrong kind.");
     bind_error<IndexError>(m, "IndexError_", PyExc_IndexError, "Axis or index out of range.");
     bind_error<DeviceError>(m, "DeviceError", PyExc_RuntimeError,
                             "Tensors on different devices, or a device missing or lost.");

@@ -18,6 +18,7 @@ struct type_caster<vkml::Int2> {
     }
 
     bool from_python(handle src, std::uint32_t flags, cleanup_list* cleanup) noexcept {
+        source = src;
         return dims.from_python(src, flags, cleanup);
     }
     static handle from_cpp(vkml::Int2 pair, rv_policy, cleanup_list*) noexcept {
@@ -26,7 +27,10 @@ struct type_caster<vkml::Int2> {
 
     vkml::Int2& get() {
         const vkml::Dims& read = dims.get();
-        vkml::check(read.size() == 1 || read.size() == 2, "expected one integer or a pair (height, width), got ", read);
+        if (read.size() != 1 && read.size() != 2) {
+            vkml::python::refused_argument() = source.ptr();
+            vkml::fail<vkml::ShapeError>("pair: expected one integer or a pair (height, width), got ", read);
+        }
         value = vkml::Int2(read[0], read[read.size() - 1]);
         return value;
     }
@@ -36,6 +40,7 @@ struct type_caster<vkml::Int2> {
 
   private:
     make_caster<vkml::Dims> dims;
+    handle source;
     vkml::Int2 value{0};
 };
 

@@ -31,10 +31,7 @@ nb::dlpack::dtype code_of(DType d) {
 
 Tensor on_host(const Tensor& t) {
     GilRelease release;
-    if (t.device().is_cpu() && t.numel() > 0) {  // a host read, at which the stream raises what it has to
-        std::byte unused;
-        stream_of(t).download(&unused, t.storage(), 0, 1);
-    }
+    if (t.device().is_cpu()) stream_of(t).await_host_read();
     return to_device(t, Device{});
 }
 
@@ -79,6 +76,12 @@ nb::object dlpack(const Tensor& t, nb::handle stream, nb::handle max_version, nb
 
 using Imported = nb::ndarray<>;
 
+void drop_import(void* imported) {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire gil;
+    delete static_cast<Imported*>(imported);
+}
+
 /// Shares the memory of a CPU array; undefined when its strides or alignment are nothing a kernel can read.
 Tensor share(const Imported& array) {
     DType dtype = DType::none;
@@ -100,18 +103,42 @@ Tensor share(const Imported& array) {
     }
     if (numel(layout.shape) == 0) return Tensor(Storage{}, Layout(layout.shape), dtype, Device{});
     if (reinterpret_cast<std::uintptr_t>(array.data()) % itemsize(dtype) != 0) return {};
-    auto* kept = new Imported(array);
     const std::size_t bytes = static_cast<std::size_t>(last + 1) * itemsize(dtype);
-    return Tensor(borrow_host(array.data(), bytes, kept,
-                              [](void* p) {
-                                  if (!Py_IsInitialized()) return;
-                                  nb::gil_scoped_acquire gil;
-                                  delete static_cast<Imported*>(p);
-                              }),
-                  layout, dtype, Device{});
+    return Tensor(borrow_host(array.data(), bytes, new Imported(array), &drop_import), layout, dtype, Device{});
+}
+
+/// A tensor in the memory of a writable array of bytes, on the CPU; undefined where the alignment is not the dtype's.
+Tensor borrow_buffer(const nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu>& array, const Shape& shape,
+                     DType dtype) {
+    check(array.nbytes() == static_cast<std::size_t>(numel(shape)) * itemsize(dtype), "tensor: expected ",
+          numel(shape), " elements of ", dtype, ", got ", array.nbytes(), " bytes");
+    if (array.nbytes() == 0) return Tensor(Storage{}, Layout(shape), dtype, Device{});
+    if (reinterpret_cast<std::uintptr_t>(array.data()) % itemsize(dtype) != 0) return {};
+    return Tensor(borrow_host(array.data(), array.nbytes(), new Imported(array), &drop_import), Layout(shape), dtype,
+                  Device{});
+}
+
+/// The buffer protocol: read-only memory of a CPU tensor, through its NumPy array.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+    try {
+        const Tensor& t = nb::cast<const Tensor&>(nb::handle(self));
+        if (!t.device().is_cpu() || t.dtype() == DType::bf16)
+            refuse_export("buffer: expected a tensor on the CPU of a dtype Python has, got " + std::string(name(t.dtype())) +
+                          " on " + to_string(t.device()));
+        return PyObject_GetBuffer(host_array(t).ptr(), view, flags);
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_BufferError, error.what());
+        view->obj = nullptr;
+        return -1;
+    }
 }
 
 }  // namespace
+
+const PyType_Slot* buffer_slots() {
+    static const PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
+    return slots;
+}
 
 void bind_interop(nb::module_& m, TensorClass& tensor) {
     m.def("_host_array", &host_array, "A read-only NumPy array of the values; bfloat16 arrives as its bits in uint16.");
@@ -121,6 +148,12 @@ void bind_interop(nb::module_& m, TensorClass& tensor) {
                     numel(shape), " elements of ", dtype, ", got ", array.nbytes(), " bytes");
               GilRelease release;
               return from_host(array.data(), shape, dtype, device);
+          });
+    m.def("_borrow_buffer",
+          [](nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu> array, const Dims& shape,
+             DType dtype) -> nb::object {
+              Tensor out = borrow_buffer(array, shape, dtype);
+              return out.defined() ? nb::cast(out) : nb::none();
           });
     m.def("_share", [](nb::handle source) -> nb::object {
         Imported array;

@@ -23,7 +23,7 @@ NB_MODULE(_core, m) {
     nanobind::set_leak_warnings(false);
     bind_errors(m);
     bind_types(m);
-    TensorClass tensor(m, "Tensor",
+    TensorClass tensor(m, "Tensor", nb::type_slots(buffer_slots()),
                        "A view of device memory: shape, strides, dtype and device never change, the values may.");
     bind_tensor(m, tensor);
     bind_conversions(m, tensor);
@@ -31,4 +31,5 @@ NB_MODULE(_core, m) {
     bind_runtime(m);
     bind_autograd(m, tensor);
     for (BindFunction bind : bindings()) bind(m, tensor);
+    bind_calls(m);
 }

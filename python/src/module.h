@@ -11,8 +11,11 @@ void bind_types(nb::module_& m);  // dtype, device
 void bind_tensor(nb::module_& m, TensorClass& tensor);
 void bind_conversions(nb::module_& m, TensorClass& tensor);  // numbers, devices, dtypes, writing in place
 void bind_interop(nb::module_& m, TensorClass& tensor);      // host memory, DLPack
+/// The type slots of Tensor that nanobind has no words for.
+const PyType_Slot* buffer_slots();
 void bind_runtime(nb::module_& m);                           // devices, memory, decisions, captures
 void bind_autograd(nb::module_& m, TensorClass& tensor);
+void bind_calls(nb::module_& m);  // after everything else: says in vkML's words which argument does not fit
 
 /// A method whose body is the Python function `name` of vkml/_tensor.py; declared here so that class and stub show it.
 inline auto in_python(const char* name) {

@@ -57,6 +57,19 @@ nb::dict memory_stats(std::optional<Device> device) {
                    std::pair("fragmentation", s.fragmentation()));
 }
 
+nb::list memory_snapshot(std::optional<Device> device) {
+    nb::list out;
+    for (const PoolSlab& slab : stream(or_default(device)).memory_snapshot()) {
+        nb::list blocks;
+        for (const PoolSlab::Part& part : slab.parts)
+            blocks.append(dict_of(std::pair("offset", part.offset), std::pair("bytes", part.bytes),
+                                  std::pair("in_use", part.in_use)));
+        out.append(dict_of(std::pair("address", slab.address), std::pair("bytes", slab.bytes),
+                           std::pair("in_use_bytes", slab.in_use_bytes), std::pair("blocks", blocks)));
+    }
+    return out;
+}
+
 void bind_devices(nb::module_& m) {
     nb::class_<DeviceRecord>(m, "DeviceRecord", "One entry of devices().")
         .def_prop_ro("device", [](const DeviceRecord& r) { return r.device; })
@@ -70,37 +83,129 @@ void bind_devices(nb::module_& m) {
             return "DeviceRecord(device=\"" + to_string(r.device) + "\", name=\"" + r.name + "\", type=\"" + r.type +
                    "\", usable=" + (r.usable ? "True" : "False") + ", why=\"" + r.why + "\")";
         });
-    m.def("devices", &devices, "Every device, best first; `why` says why one is unusable or not the default.");
+    m.def("devices", &devices, R"(Every device, best first; `why` says why one is unusable or not the default.
+
+Examples
+--------
+>>> any(str(d.device) == "cpu" and d.usable for d in vkml.devices())
+True
+)");
     m.def("_has_vulkan", &has_vulkan);
     m.def("device_info", &device_info, "device"_a = nb::none(),
-          "What kernel choice depends on: limits, subgroup sizes, element types, cooperative matrices.");
-    m.def("memory_stats", &memory_stats, "device"_a = nb::none(), "Bytes and counts of a device's memory pool.");
+          R"(What kernel choice depends on: limits, subgroup sizes, element types, cooperative matrices.
+
+Examples
+--------
+>>> vkml.device_info("cpu")["type"]
+'cpu'
+)");
+    m.def("memory_stats", &memory_stats, "device"_a = nb::none(), R"(Bytes and counts of a device's memory pool.
+
+Examples
+--------
+>>> x = vkml.ones(1024, device="cpu")
+>>> vkml.memory_stats("cpu")["in_use_bytes"] >= 4096
+True
+)");
+    m.def("memory_snapshot", &memory_snapshot, "device"_a = nb::none(),
+          nb::sig("def memory_snapshot(device: device | str | None = None) -> list[dict[str, typing.Any]]"),
+          "What lies where in a device's memory pool: one entry per piece of device memory with its address, bytes, "
+          "in_use_bytes and blocks (offset, bytes, in_use).\n\n"
+          "Examples\n--------\n>>> x = vkml.ones(1000)\n>>> sum(s[\"in_use_bytes\"] for s in "
+          "vkml.memory_snapshot()) >= x.nbytes\nTrue");
     m.def(
         "empty_cache", [](std::optional<Device> d) { stream(or_default(d)).empty_cache(); }, "device"_a = nb::none(),
-        ReleaseGil(), "Gives unused memory back to the device.");
+        ReleaseGil(), R"(Gives unused memory back to the device.
+
+Examples
+--------
+>>> vkml.empty_cache("cpu")
+)");
     m.def(
         "reset_peak_memory", [](std::optional<Device> d) { stream(or_default(d)).reset_peak_memory(); },
-        "device"_a = nb::none());
+        "device"_a = nb::none(), R"(Starts counting the peak anew, from what is in use now.
+
+Examples
+--------
+>>> vkml.reset_peak_memory("cpu")
+>>> stats = vkml.memory_stats("cpu")
+>>> stats["peak_in_use_bytes"] == stats["in_use_bytes"]
+True
+)");
     m.def(
         "synchronize", [](std::optional<Device> d) { d ? stream(*d).synchronize() : synchronize(); },
         "device"_a = nb::none(), ReleaseGil(),
-        "Waits for all submitted work of a device, or of every device, and raises what kernels reported.");
+        R"(Waits for all submitted work of a device, or of every device, and raises what kernels reported.
+
+Examples
+--------
+>>> y = vkml.ones(4) * 2
+>>> vkml.synchronize()
+)");
     m.def(
         "_submit", [](std::optional<Device> d) { stream(or_default(d)).submit(); }, "device"_a = nb::none(),
         ReleaseGil());
     m.def(
         "dispatch_count", [](std::optional<Device> d) { return stream(or_default(d)).dispatch_count(); },
-        "device"_a = nb::none(), "Dispatches recorded so far.");
+        "device"_a = nb::none(), R"(Dispatches recorded so far.
+
+Examples
+--------
+>>> before = vkml.dispatch_count()
+>>> y = vkml.exp(vkml.ones(2))
+>>> vkml.dispatch_count() - before
+2
+)");
     m.def("set_eager", &set_eager, "eager"_a,
-          "True waits after every operator, so that an error appears where it was made. For debugging.");
-    m.def("is_eager", &is_eager);
+          R"(True waits after every operator, so that an error appears where it was made. For debugging.
+
+Examples
+--------
+>>> vkml.set_eager(True)
+>>> vkml.is_eager()
+True
+>>> vkml.set_eager(False)
+)");
+    m.def("is_eager", &is_eager, R"(Whether every operator is waited for.
+
+Examples
+--------
+>>> vkml.is_eager()
+False
+)");
 }
 
 void bind_decisions(nb::module_& m) {
     m.def("record_decisions", &record_decisions, "capacity"_a = 256,
-          "Starts keeping the newest choices between kernels.");
-    m.def("stop_recording_decisions", &stop_recording_decisions);
-    m.def("decisions_published", &decisions_published, "Choices made while recording, those dropped included.");
+          R"(Starts keeping the newest choices between kernels.
+
+Examples
+--------
+>>> vkml.record_decisions()
+>>> y = vkml.sum(vkml.ones(100))
+>>> vkml.stop_recording_decisions()
+>>> len(vkml.decisions()) > 0
+True
+)");
+    m.def("stop_recording_decisions", &stop_recording_decisions, R"(Stops recording; what is kept stays readable.
+
+Examples
+--------
+>>> vkml.record_decisions()
+>>> vkml.stop_recording_decisions()
+>>> vkml.decisions()
+[]
+)");
+    m.def("decisions_published", &decisions_published, R"(Choices made while recording, those dropped included.
+
+Examples
+--------
+>>> vkml.record_decisions()
+>>> y = vkml.sum(vkml.ones(100))
+>>> vkml.stop_recording_decisions()
+>>> vkml.decisions_published() >= len(vkml.decisions())
+True
+)");
     m.def(
         "decisions",
         [] {
@@ -111,7 +216,16 @@ void bind_decisions(nb::module_& m) {
                                    std::pair("seq", d.seq), std::pair("dispatch", d.dispatch)));
             return out;
         },
-        nb::sig("def decisions() -> list[dict[str, typing.Any]]"), "Which kernel variants ran and why, oldest first.");
+        nb::sig("def decisions() -> list[dict[str, typing.Any]]"), R"(Which kernel variants ran and why, oldest first.
+
+Examples
+--------
+>>> vkml.record_decisions()
+>>> y = vkml.sum(vkml.ones(100))
+>>> vkml.stop_recording_decisions()
+>>> sorted(vkml.decisions()[0])
+['because', 'chose', 'dispatch', 'instead_of', 'op', 'seq', 'site']
+)");
     m.def(
         "configuration",
         [] {
@@ -121,7 +235,13 @@ void bind_decisions(nb::module_& m) {
             return out;
         },
         nb::sig("def configuration() -> list[dict[str, typing.Any]]"),
-        "Every VKML_* environment switch with its value.");
+        R"(Every VKML_* environment switch with its value.
+
+Examples
+--------
+>>> "VKML_DEVICE" in [s["name"] for s in vkml.configuration()]
+True
+)");
     m.def("_set_log_level", [](int level) { set_log_level(static_cast<LogLevel>(level)); });
     m.def("_log_level", [] { return static_cast<int>(log_level()); });
 }
@@ -142,7 +262,16 @@ void bind_capture(nb::module_& m) {
             });
         },
         "fn"_a, "device"_a = nb::none(),
-        "Runs fn once and records its device work. Reading a tensor inside fn is an Error.");
+        R"(Runs fn once and records its device work. Reading a tensor inside fn is an Error.
+
+Examples
+--------
+>>> x = vkml.zeros(2, device="cpu")
+>>> step = vkml.capture(lambda: x.add_(1), device="cpu")
+>>> step.replay()
+>>> x
+tensor([2., 2.])
+)");
     m.def(
         "_profile", [](bool on, std::optional<Device> d) { stream(or_default(d)).backend().profile(on); }, "on"_a,
         "device"_a = nb::none());

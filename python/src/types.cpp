@@ -40,8 +40,22 @@ void bind_dtype(nb::module_& m) {
         m.attr(std::string(name(d)).c_str()) = PyDType{d};
     m.attr("bool_") = PyDType{DType::boolean};
     m.def("set_default_dtype", &set_default_dtype, "dtype"_a,
-          "The dtype Python floats become: float32 unless set. Floats only.");
-    m.def("get_default_dtype", &default_dtype);
+          R"(The dtype Python floats become: float32 unless set. Floats only.
+
+Examples
+--------
+>>> vkml.set_default_dtype("float64")
+>>> vkml.tensor(1.5).dtype
+vkml.float64
+>>> vkml.set_default_dtype("float32")
+)");
+    m.def("get_default_dtype", &default_dtype, R"(The dtype Python floats become.
+
+Examples
+--------
+>>> vkml.get_default_dtype()
+vkml.float32
+)");
 }
 
 /// `with device(...)` scopes of this thread, innermost last.
@@ -83,8 +97,24 @@ void bind_device(nb::module_& m) {
         .def("__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(nb::str(self))); });
     m.attr("cpu") = PyDevice{Device{}};
     m.def("set_default_device", &set_default_device, "device"_a,
-          "Where tensors are made when nobody says; VKML_DEVICE sets the start value.");
-    m.def("get_default_device", &default_device);
+          R"(Where tensors are made when nobody says; VKML_DEVICE sets the start value.
+
+Examples
+--------
+>>> device = vkml.get_default_device()
+>>> vkml.set_default_device("cpu")
+>>> vkml.zeros(2).device
+device("cpu")
+>>> vkml.set_default_device(device)
+)");
+    m.def("get_default_device", &default_device, R"(Where tensors are made when nobody says.
+
+Examples
+--------
+>>> with vkml.device("cpu"):
+...     vkml.get_default_device()
+device("cpu")
+)");
 }
 
 }  // namespace

@@ -29,7 +29,18 @@ from ._creation import (
     zeros,
     zeros_like,
 )
-from ._runtime import LogLevel, Reduction, eager_mode, finfo, iinfo, log_level, realize, set_log_level
+from ._runtime import (
+    LogLevel,
+    Reduction,
+    eager_mode,
+    finfo,
+    iinfo,
+    is_deterministic,
+    log_level,
+    realize,
+    set_deterministic,
+    set_log_level,
+)
 from .autograd import enable_grad, grad, no_grad, set_grad_enabled
 from .io import Checkpoint, load, load_module, save, save_module
 from .kda import KdaGradients, KdaOutput, naive_recurrent_kda
@@ -38,8 +49,9 @@ from .nn.functional import scaled_dot_product_attention
 _HERE = [
     "KdaGradients KdaOutput naive_recurrent_kda Checkpoint LogLevel Reduction __version__ as_tensor asarray",
     "autograd data eager_mode empty empty_like enable_grad finfo from_dlpack from_numpy full full_like grad",
-    "has_vulkan iinfo load load_module log_level nn no_grad ones ones_like optim profiler realize save",
-    "save_module scaled_dot_product_attention set_grad_enabled set_log_level tensor zeros zeros_like",
+    "has_vulkan iinfo is_deterministic load load_module log_level nn no_grad ones ones_like optim profiler realize",
+    "save save_module scaled_dot_product_attention set_deterministic set_grad_enabled set_log_level tensor zeros",
+    "zeros_like",
 ]
 __all__ = sorted({*" ".join(_HERE).split(), *(name for name in vars(_core) if not name.startswith("_"))})
 

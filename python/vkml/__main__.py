@@ -1,4 +1,6 @@
-"""`python -m vkml`: the devices, what they can do, why one is unusable, and a self-test. `--json` for programs."""
+"""`python -m vkml`: the devices, what they can do, why one is unusable, and a self-test. `--json` for programs.
+
+`python -m vkml tune` measures matmul's pipelines on a device and stores the winners."""
 
 from __future__ import annotations
 
@@ -67,6 +69,10 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["tune"]:
+        from vkml._tune import main as tune
+
+        return tune(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m vkml", description=__doc__)
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     options = parser.parse_args()

@@ -87,6 +87,25 @@ def _from_torch(data: Any, dtype: Any, device: Any, op: str) -> Tensor:
     return made.clone() if made is shared else made
 
 
+def _check_on_cpu(x: Any, op: str) -> None:
+    kind = int(x.__dlpack_device__()[0]) if hasattr(x, "__dlpack_device__") else 1
+    if kind != 1:
+        where = {2: ", CUDA: copy it to the host first", 10: ", ROCm: copy it to the host first"}.get(kind, "")
+        raise _core.DeviceError(f"{op}: expected memory on the CPU, got DLPack device type {kind}{where}")
+
+
+def _import_capsule(x: Any) -> Any:
+    """A tensor in the memory of an object with `__dlpack__`, or None where no kernel can read it as it lies.
+
+    The capsule is asked for here: nanobind marks one as used only if it was not the one to ask.
+    """
+    try:
+        capsule = x.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a producer from before versions
+        capsule = x.__dlpack__()
+    return _core._share(capsule)
+
+
 def _convert(data: Any, dtype: Any, device: Any, op: str) -> Tensor:
     if isinstance(data, Tensor):
         made = _place(data.detach(), dtype, device)
@@ -94,7 +113,8 @@ def _convert(data: Any, dtype: Any, device: Any, op: str) -> Tensor:
     if _is_torch(data):
         return _from_torch(data, dtype, device, op)
     if not hasattr(data, "__array__") and hasattr(data, "__dlpack__"):
-        shared = _core._share(data)
+        _check_on_cpu(data, op)
+        shared = _import_capsule(data)
         data = np.from_dlpack(data) if shared is None else shared
         return _convert(data, _core.float32 if dtype is None and str(data.dtype) == "float64" else dtype, device, op)
     array = _array_of(data)
@@ -187,11 +207,9 @@ def from_dlpack(x: Any) -> Tensor:
         return x.detach()
     if not hasattr(x, "__dlpack__"):
         raise _core.DTypeError(f"from_dlpack: expected an object with __dlpack__, got {type(x).__name__}")
-    where = x.__dlpack_device__() if hasattr(x, "__dlpack_device__") else (1, 0)
-    if int(where[0]) != 1:
-        raise _core.DeviceError(f"from_dlpack: expected memory on the CPU, got DLPack device type {int(where[0])}")
+    _check_on_cpu(x, "from_dlpack")
     read_only = isinstance(x, np.ndarray) and not x.flags.writeable
-    shared: Any = None if read_only else _core._share(x)
+    shared: Any = None if read_only else _import_capsule(x)
     if shared is not None:
         return shared
     array = x if isinstance(x, np.ndarray) else np.from_dlpack(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,13 @@ def set_log_level(level: LogLevel | int | str) -> None:
 
 
 def log_level() -> LogLevel:
-    """The level that holds now."""
+    """The level that holds now.
+
+    Examples
+    --------
+    >>> vkml.log_level().name
+    'WARN'
+    """
     return LogLevel(_core._log_level())
 
 
@@ -80,6 +87,40 @@ class eager_mode:
 
     def __exit__(self, *exception: object) -> None:
         _core.set_eager(self._previous.pop())
+
+
+def set_deterministic(enabled: bool = True, *, seed: int | None = None) -> None:
+    """Asks for the same results on every run of a program.
+
+    Operators always give the same bits on every run, whatever the number of threads or the batch around: no kernel is
+    faster by giving that up, so False is accepted and changes nothing. What remains are the random numbers: with
+    `seed`, the generators of vkML, Python and NumPy start anew from it.
+
+    Examples
+    --------
+    >>> vkml.set_deterministic(seed=3)
+    >>> x = vkml.rand(2)
+    >>> vkml.set_deterministic(seed=3)
+    >>> vkml.rand(2).tolist() == x.tolist(), vkml.is_deterministic()
+    (True, True)
+    """
+    if not isinstance(enabled, (bool, np.bool_)):
+        raise _core.DTypeError(f"set_deterministic: enabled: expected True or False, got {enabled!r:.40}")
+    if seed is not None:
+        _core.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+
+
+def is_deterministic() -> bool:
+    """True: every operator gives the same bits on every run.
+
+    Examples
+    --------
+    >>> vkml.is_deterministic()
+    True
+    """
+    return True
 
 
 def realize(*tensors: Any) -> None:

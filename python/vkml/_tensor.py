@@ -174,6 +174,8 @@ def astype(t: _core.Tensor, dtype: Any) -> _core.Tensor:
 
 
 def type_as(t: _core.Tensor, other: _core.Tensor) -> _core.Tensor:
+    if not isinstance(other, _core.Tensor):
+        raise _core.DTypeError(f"type_as: other: expected a Tensor, got {type(other).__name__}")
     return to(t, dtype=other.dtype)
 
 
@@ -182,6 +184,8 @@ def cpu(t: _core.Tensor) -> _core.Tensor:
 
 
 def vulkan(t: _core.Tensor, index: int | None = None) -> _core.Tensor:
+    if index is not None and not isinstance(index, int):
+        raise _core.DTypeError(f"vulkan: index: expected an int or None, got {type(index).__name__}")
     return to(t, device="vulkan" if index is None else f"vulkan:{index}")
 
 

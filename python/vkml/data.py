@@ -11,6 +11,7 @@ import numpy as np
 from . import _core
 from ._core import Tensor
 from ._creation import tensor
+from ._prefetch import ordered
 
 __all__ = ["ArrayDataset", "Compose", "DataLoader", "Dataset", "RandomCrop", "RandomHorizontalFlip", "Subset", "split"]
 
@@ -135,10 +136,16 @@ class DataLoader:
         Where the tensors are made.
     transform : f(rng, arrays) -> arrays, optional
         Sees NumPy arrays; its generator is `default_rng([seed, epoch, 0x7A11])`.
+    prefetch : int
+        Batches that are made ahead on other threads and copied to the device while it computes; 0: none. The batches
+        and their order are the same.
+    workers : int
+        How many threads make them. Several of them index the dataset at once; the transform runs on one batch at a
+        time, in order.
 
     Examples
     --------
-    >>> loader = vkml.data.DataLoader(vkml.data.ArrayDataset(np.arange(5)), batch_size=2)
+    >>> loader = vkml.data.DataLoader(vkml.data.ArrayDataset(np.arange(5)), batch_size=2, prefetch=2)
     >>> [x.tolist() for (x,) in loader]
     [[0, 1], [2, 3], [4]]
     """
@@ -152,11 +159,15 @@ class DataLoader:
         seed: int = 0,
         device: Any = None,
         transform: Callable | None = None,
+        prefetch: int = 0,
+        workers: int = 1,
     ) -> None:
-        if operator.index(batch_size) < 1:
-            raise _core.ShapeError(f"DataLoader: batch_size: expected a number >= 1, got {batch_size}")
+        for name, value, least in (("batch_size", batch_size, 1), ("prefetch", prefetch, 0), ("workers", workers, 1)):
+            if operator.index(value) < least:
+                raise _core.ShapeError(f"DataLoader: {name}: expected a number >= {least}, got {value}")
         self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
         self.seed, self.device, self.transform = seed, device, transform
+        self.prefetch, self.workers = prefetch, workers
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -175,15 +186,24 @@ class DataLoader:
         return self._batches(epoch)
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
-        n = len(self.dataset)
+        n, size = len(self.dataset), self.batch_size
         order = np.random.default_rng(self.seed + epoch).permutation(n) if self.shuffle else np.arange(n)
         generator = np.random.default_rng([self.seed, epoch, 0x7A11])
-        for i in range(len(self)):
-            batch = _takes_arrays(self.dataset, order[i * self.batch_size : (i + 1) * self.batch_size])
-            arrays = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
-            if self.transform is not None:
-                arrays = tuple(self.transform(generator, arrays))
-            yield tuple(tensor(a, device=self.device) for a in arrays)
+        device = _core.get_default_device() if self.device is None else self.device  # a worker has no scopes of its own
+
+        def read(i: int) -> tuple:
+            batch = _takes_arrays(self.dataset, order[i * size : (i + 1) * size])
+            return tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+
+        def change(arrays: tuple) -> tuple:
+            return arrays if self.transform is None else tuple(self.transform(generator, arrays))
+
+        def upload(arrays: tuple) -> tuple[Tensor, ...]:
+            return tuple(tensor(a, device=device) for a in arrays)
+
+        if self.prefetch == 0:
+            return (upload(change(read(i))) for i in range(len(self)))
+        return ordered(len(self), read, change, upload, ahead=self.prefetch, workers=self.workers)
 
 
 class Compose:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 import os
 import secrets
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,68 +16,77 @@ import numpy as np
 from . import _core
 from ._core import Tensor
 from ._creation import as_tensor
+from ._file_checks import (
+    DTYPES,
+    LARGEST_HEADER,
+    METADATA,
+    NAMES,
+    STRUCTURE,
+    VERSION,
+    bits,
+    fail,
+    header_of,
+    host_array,
+    is_count,
+    strings,
+    tensor_of,
+)
+from ._npz import read_npz, write_npz
+from ._structure import decode, encode, is_tensor_like
 
 __all__ = ["Checkpoint", "load", "load_module", "save", "save_module"]
 
-# Names in safetensors headers, and the NumPy dtype that holds the bytes.
-_NAMES = {
-    "bool": "BOOL",
-    "uint8": "U8",
-    "int8": "I8",
-    "int16": "I16",
-    "int32": "I32",
-    "int64": "I64",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-}
-_DTYPES = {word: name for name, word in _NAMES.items()}
-_LARGEST_HEADER = 100_000_000  # bytes, the limit of the safetensors library
-_METADATA = "__metadata__"
-_VERSION = 1
-
 
 class Checkpoint(Mapping):
-    """What load() returns: a mapping from names to tensors, with `.metadata` and `.version`.
+    """What load() returns: a mapping from names to what was saved; `.tensors` holds all tensors by name.
 
     Examples
     --------
     >>> vkml.load("weights.safetensors")["w"]  # doctest: +SKIP
     """
 
-    def __init__(self, tensors: dict[str, Tensor], metadata: dict[str, str], version: int = _VERSION) -> None:
+    def __init__(
+        self,
+        tensors: dict[str, Tensor],
+        metadata: dict[str, str],
+        version: int = VERSION,
+        value: dict[str, Any] | None = None,
+    ) -> None:
         self.tensors, self.metadata, self.version = tensors, metadata, version
+        self._value = tensors if value is None else value
 
-    def __getitem__(self, name: str) -> Tensor:
-        return self.tensors[name]
+    def __getitem__(self, name: str) -> Any:
+        return self._value[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
+        return iter(self._value)
 
     def __len__(self) -> int:
-        return len(self.tensors)
+        return len(self._value)
 
     def __repr__(self) -> str:
-        return f"Checkpoint({len(self)} tensors, metadata={self.metadata!r})"
+        return f"Checkpoint({len(self.tensors)} tensors, metadata={self.metadata!r})"
 
 
-def _bits(name: str) -> np.dtype:
-    return np.dtype(np.uint16 if name == "bfloat16" else name)
-
-
-def _fail(path: Any, text: str) -> Any:
-    raise _core.ShapeError(f"load: {path}: {text}") from None
+def _checkpoint(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> Checkpoint:
+    structure = metadata.pop(STRUCTURE, None)
+    value = None if structure is None else decode(structure, tensors, lambda text: fail(path, text))
+    return Checkpoint(tensors, metadata, value=value)
 
 
 # Saving ---------------------------------------------------------------------------------------------------------------
 
 
-def _host(name: Any, value: Any) -> tuple[np.ndarray, str]:
-    if not isinstance(name, str):
-        raise _core.DTypeError(f"save: expected names that are strings, got {name!r}")
-    t = value if isinstance(value, Tensor) else as_tensor(value, device="cpu")
-    return np.ascontiguousarray(_core._host_array(t)).reshape(t.shape), str(t.dtype)
+def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
+    out = {}
+    for name, value in given.items():
+        if not isinstance(name, str):
+            raise _core.DTypeError(f"save: expected names that are strings, got {name!r}")
+        if name == METADATA:
+            raise _core.ShapeError(f"save: expected a name other than {METADATA}")
+        out[name] = value if isinstance(value, Tensor) else as_tensor(value, device="cpu")
+        _ = out[name].dtype  # an undefined tensor says so here
+    return out
 
 
 def _check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
@@ -85,50 +94,26 @@ def _check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
     for key, value in out.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise _core.DTypeError(f"save: metadata: expected strings, got {key!r}: {value!r}")
+        if key == STRUCTURE:
+            raise _core.ShapeError(f"save: metadata: expected a name other than {STRUCTURE}")
     return out
 
 
-def _write_safetensors(file: Any, tensors: Mapping[str, Any], metadata: dict[str, str]) -> None:
-    header: dict[str, Any] = {_METADATA: metadata} if metadata else {}
-    arrays, offset = [], 0
-    for name, value in tensors.items():
-        if name == _METADATA:
-            raise _core.ShapeError(f"save: expected a name other than {_METADATA}")
-        array, dtype = _host(name, value)
+def _write_safetensors(file: Any, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+    header: dict[str, Any] = {METADATA: metadata} if metadata else {}
+    offset = 0
+    for name, t in tensors.items():
         header[name] = {
-            "dtype": _NAMES[dtype],
-            "shape": list(array.shape),
-            "data_offsets": [offset, offset + array.nbytes],
+            "dtype": NAMES[str(t.dtype)],
+            "shape": list(t.shape),
+            "data_offsets": [offset, offset + t.nbytes],
         }
-        offset += array.nbytes
-        arrays.append(array)
+        offset += t.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the data start aligned
     file.write(len(text).to_bytes(8, "little") + text)
-    for array in arrays:
-        file.write(array.reshape(-1).view(np.uint8).data)
-
-
-def _write_npz(file: Any, tensors: Mapping[str, Any], metadata: dict[str, str], compress: bool) -> None:
-    narrow = []
-    with zipfile.ZipFile(
-        file, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED, allowZip64=True
-    ) as archive:
-
-        def add(name: str, array: np.ndarray) -> None:
-            with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-
-        for name, value in tensors.items():
-            array, dtype = _host(name, value)
-            if dtype == "bfloat16":
-                narrow.append(name)
-            info = zipfile.ZipInfo(name + ".npy")
-            info.compress_type = archive.compression
-            with archive.open(info, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-        about = {"version": _VERSION, "metadata": metadata, "bfloat16": narrow}
-        add(_METADATA, np.frombuffer(json.dumps(about).encode(), dtype=np.uint8))
+    for t in tensors.values():  # one at a time: those of a device need no more host memory than the largest
+        file.write(host_array(t).reshape(-1).view(np.uint8).data)
 
 
 def save(
@@ -137,18 +122,28 @@ def save(
     metadata: Mapping[str, str] | None = None,
     compress: bool = False,
 ) -> None:
-    """Writes named tensors to `.safetensors` (which other tools read) or `.npz`; a crash leaves an older file whole.
+    """Writes a dict to `.safetensors` (whose tensors other tools read) or `.npz`; a crash leaves an older file whole.
 
     Parameters
     ----------
-    tensors : mapping from names to tensors (arrays, numbers)
+    tensors : mapping from names to tensors, or to arrays
+        Also to numbers, strings, None, and dicts, lists and tuples of all these: whole checkpoints. Tensors are then
+        named by their path (`optimizer.state.0.exp_avg`), and the structure is kept as JSON in the metadata.
     metadata : mapping from strings to strings, optional
     compress : bool
         For `.npz` only.
 
     Examples
     --------
-    >>> vkml.save("weights.safetensors", {"w": vkml.ones(2)}, {"step": "7"})  # doctest: +SKIP
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.safetensors")
+    >>> model = vkml.nn.Linear(2, 1)
+    >>> optimizer = vkml.optim.Adam(model.parameters())
+    >>> vkml.save(path, {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3})
+    >>> checkpoint = vkml.load(path)
+    >>> checkpoint["epoch"], sorted(checkpoint.tensors)
+    (3, ['model.bias', 'model.weight'])
+    >>> optimizer.load_state_dict(checkpoint["optimizer"])
     """
     if not isinstance(path, (str, os.PathLike)):
         raise _core.DTypeError(f"save: path: expected a path as the first argument, got {type(path).__name__}")
@@ -160,13 +155,20 @@ def save(
     if not isinstance(tensors, Mapping):
         raise _core.DTypeError(f"save: expected a mapping from names to tensors, got {type(tensors).__name__}")
     about = _check_metadata(metadata)
+    if not all(isinstance(name, str) for name in tensors):
+        raise _core.DTypeError(
+            f"save: expected names that are strings, got {next(n for n in tensors if not isinstance(n, str))!r}"
+        )
+    if not all(is_tensor_like(value) for value in tensors.values()):
+        tensors, about[STRUCTURE] = encode(tensors)
+    named = _tensors(tensors)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with open(beside, "xb") as file:
             if target.suffix == ".npz":
-                _write_npz(file, tensors, about, compress)
+                write_npz(file, named, about, compress)
             else:
-                _write_safetensors(file, tensors, about)
+                _write_safetensors(file, named, about)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
@@ -177,172 +179,126 @@ def save(
 # Loading --------------------------------------------------------------------------------------------------------------
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) != len(pairs):
-        raise ValueError("expected every name once, got one twice")
-    return out
-
-
-def _is_count(x: Any) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool) and x >= 0
-
-
-def _header(path: Path, raw: bytes) -> dict[str, Any]:
-    try:
-        header = json.loads(raw.decode("utf-8"), object_pairs_hook=_no_twins)
-    except (ValueError, RecursionError) as error:
-        return _fail(path, f"expected a JSON header, got {type(error).__name__}: {str(error)[:200]}")
-    if not isinstance(header, dict):
-        return _fail(path, f"expected a JSON object as header, got {type(header).__name__}")
-    return header
-
-
-def _strings(path: Path, metadata: Any) -> dict[str, str]:
-    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        return _fail(path, "expected metadata of strings, got something else")
-    return metadata
-
-
 def _entry(path: Path, name: str, entry: Any, room: int) -> tuple[str, tuple[int, ...], int, int]:
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        return _fail(path, f"{name!r}: expected dtype, shape and data_offsets, got {str(entry)[:80]}")
+        return fail(path, f"{name!r}: expected dtype, shape and data_offsets, got {str(entry)[:80]}")
     word, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(word, str) or word not in _DTYPES:
-        return _fail(path, f"{name!r}: expected a dtype of {', '.join(_DTYPES)}, got {str(word)[:40]}")
-    if not isinstance(shape, list) or len(shape) > 8 or not all(_is_count(n) for n in shape):
-        return _fail(path, f"{name!r}: expected a shape of at most 8 sizes, got {str(shape)[:80]}")
-    if not isinstance(offsets, list) or len(offsets) != 2 or not all(_is_count(n) for n in offsets):
-        return _fail(path, f"{name!r}: expected two offsets, got {str(offsets)[:80]}")
+    if not isinstance(word, str) or word not in DTYPES:
+        return fail(path, f"{name!r}: expected a dtype of {', '.join(DTYPES)}, got {str(word)[:40]}")
+    if not isinstance(shape, list) or len(shape) > 8 or not all(is_count(n) for n in shape):
+        return fail(path, f"{name!r}: expected a shape of at most 8 sizes, got {str(shape)[:80]}")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(is_count(n) for n in offsets):
+        return fail(path, f"{name!r}: expected two offsets, got {str(offsets)[:80]}")
     begin, end = offsets
-    dtype = _DTYPES[word]
-    size = math.prod(shape) * _bits(dtype).itemsize
+    dtype = DTYPES[word]
+    size = math.prod(shape) * bits(dtype).itemsize
     if not begin <= end <= room or end - begin != size:
-        return _fail(
+        return fail(
             path, f"{name!r}: expected {size} bytes inside the {room} of the file, got offsets {begin} to {end}"
         )
     return dtype, tuple(shape), begin, end
 
 
-def _read_safetensors(path: Path, device: Any) -> Checkpoint:
+def _read_safetensors(path: Path, device: Any, use_mmap: bool) -> Checkpoint:
     size = path.stat().st_size
     with open(path, "rb") as file:
         start = file.read(8)
         length = int.from_bytes(start, "little")
         if len(start) < 8 or length > size - 8:
-            return _fail(path, f"expected a header inside the file of {size} bytes, got one of {length}")
-        if length > _LARGEST_HEADER:
-            return _fail(path, f"expected a header of at most {_LARGEST_HEADER} bytes, got {length}")
-        header = _header(path, file.read(length))
-    metadata = _strings(path, header.pop(_METADATA, {}))
+            return fail(path, f"expected a header inside the file of {size} bytes, got one of {length}")
+        if length > LARGEST_HEADER:
+            return fail(path, f"expected a header of at most {LARGEST_HEADER} bytes, got {length}")
+        header = header_of(path, file.read(length))
+    metadata = strings(path, header.pop(METADATA, {}))
     room = size - 8 - length
     entries = {name: _entry(path, name, entry, room) for name, entry in header.items()}
     end = 0
     for name, (_, _, first, last) in sorted(entries.items(), key=lambda item: item[1][2:]):
         if first != end:
-            return _fail(
+            return fail(
                 path, f"{name!r}: expected data from offset {end} on, got {first} (tensors overlap, or leave a hole)"
             )
         end = last
     if end != room:
-        return _fail(path, f"expected {end} bytes of data, got {room}")
-    data = np.memmap(path, np.uint8, "r", 8 + length) if room else np.empty(0, np.uint8)
-    return Checkpoint({name: _tensor(data[b:e], d, s, device) for name, (d, s, b, e) in entries.items()}, metadata)
+        return fail(path, f"expected {end} bytes of data, got {room}")
+    with open(path, "rb") as file:
+        shared = _map(file, entries, 8 + length, room) if use_mmap and device.is_cpu else None
+        tensors = {}
+        for name, (dtype, shape, begin, end) in entries.items():
+            tensor = None if shared is None else _borrow(shared[begin:end], dtype, shape)
+            if tensor is None:
+                file.seek(8 + length + begin)
+                tensor = _read(path, file, end - begin, dtype, shape, device)
+            tensors[name] = tensor
+    return _checkpoint(path, tensors, metadata)
 
 
-def _tensor(raw: np.ndarray, dtype: str, shape: tuple[int, ...], device: Any) -> Tensor:
-    values = np.frombuffer(raw, np.uint8)
-    if dtype == "bool":
-        values = (values != 0).view(np.uint8)  # any other byte than 0 and 1 would be no bool
-    return _core._from_buffer(values, shape, dtype, device)
+def _map(file: Any, entries: Mapping[str, Any], start: int, room: int) -> np.ndarray | None:
+    """The data as memory that is read from the file when it is looked at; writes stay in memory."""
+    if room == 0:
+        return None
+    return np.frombuffer(mmap.mmap(file.fileno(), start + room, access=mmap.ACCESS_COPY), np.uint8)[start:]
 
 
-def _npy(path: Path, name: str, member: Any, size: int) -> tuple[np.dtype, tuple[int, ...], bool]:
-    try:
-        version = np.lib.format.read_magic(member)
-        if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(member, max_header_size=10_000)
-        elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(member, max_header_size=10_000)
-        else:
-            return _fail(path, f"{name!r}: expected .npy version 1 or 2, got {version}")
-    except Exception as error:  # NumPy parses the header as Python source: many classes come out of that
-        if isinstance(error, _core.Error):
-            raise
-        return _fail(path, f"{name!r}: expected a .npy header, got {str(error)[:200]}")
-    if dtype.hasobject or dtype.fields is not None or (dtype.kind not in "biuf") or len(shape) > 8:
-        return _fail(path, f"{name!r}: expected numbers of rank <= 8, got {dtype} of shape {shape}")
-    if not all(_is_count(n) for n in shape) or math.prod(shape) * dtype.itemsize != size - member.tell():
-        return _fail(path, f"{name!r}: expected {size - member.tell()} bytes of data, got shape {shape} of {dtype}")
-    return dtype, tuple(shape), fortran
+def _borrow(raw: np.ndarray, dtype: str, shape: tuple[int, ...]) -> Tensor | None:
+    """A tensor in mapped memory; None where its address is not aligned, or the bytes are not what a bool holds."""
+    if dtype == "bool" and raw.max(initial=0) > 1:
+        return None
+    return _core._borrow_buffer(raw, shape, dtype)
 
 
-def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, ratio: float) -> np.ndarray:
-    name = info.filename
-    if info.file_size > ratio * max(1, info.compress_size):
-        return _fail(
-            path,
-            f"{name!r}: expected an expansion of at most {ratio:g}, got {info.compress_size} bytes to {info.file_size}",
-        )
-    if info.flag_bits & 1 or info.compress_size > path.stat().st_size:
-        return _fail(path, f"{name!r}: expected a plain member inside the file, got an encrypted or oversized one")
-    try:
-        with archive.open(info) as member:
-            dtype, shape, fortran = _npy(path, name, member, info.file_size)
-            raw = member.read(math.prod(shape) * dtype.itemsize)
-            if member.read(1) or len(raw) != math.prod(shape) * dtype.itemsize:
-                return _fail(
-                    path, f"{name!r}: expected {math.prod(shape) * dtype.itemsize} bytes of data, got another number"
-                )
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, RuntimeError, _zlib_error()) as error:
-        if isinstance(error, _core.Error):
-            raise
-        return _fail(path, f"{name!r}: expected a readable member, got {type(error).__name__}: {error}")
-    array = np.frombuffer(raw, dtype)
-    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+_PIECE = 64 << 20  # bytes
 
 
-def _zlib_error() -> type[Exception]:
-    import zlib
-
-    return zlib.error
-
-
-def _read_npz(path: Path, device: Any, ratio: float) -> Checkpoint:
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        return _fail(path, f"expected a zip archive, got {type(error).__name__}: {error}")
-    with archive:
-        infos = archive.infolist()
-        if len({i.filename for i in infos}) != len(infos):
-            return _fail(path, "expected every name once, got one twice")
-        if sum(i.compress_size for i in infos) > path.stat().st_size:
-            return _fail(path, "expected members that do not overlap, got more bytes than the file has")
-        arrays = {i.filename.removesuffix(".npy"): _read_member(path, archive, i, ratio) for i in infos}
-    about: dict[str, Any] = {}
-    if _METADATA in arrays:
-        about = _header(path, arrays.pop(_METADATA).tobytes())
-    narrow = about.get("bfloat16", [])
-    if not isinstance(narrow, list) or not all(isinstance(n, str) for n in narrow):
-        return _fail(path, "expected a list of bfloat16 names, got something else")
-    version = about.get("version", _VERSION)
-    if version != _VERSION:
-        return _fail(path, f"expected version {_VERSION}, got {str(version)[:40]}")
-    tensors = {}
-    for name, array in arrays.items():
-        if name in narrow and array.dtype != np.uint16:
-            return _fail(path, f"{name!r}: expected bfloat16 as uint16, got {array.dtype}")
-        dtype = "bfloat16" if name in narrow else array.dtype.name
-        if dtype not in _NAMES:
-            return _fail(path, f"{name!r}: expected a dtype vkML has, got {dtype}")
-        native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False)).reshape(-1)
-        tensors[name] = _tensor(native.view(np.uint8), dtype, array.shape, device)
-    return Checkpoint(tensors, _strings(path, about.get("metadata", {})))
+def _read(path: Path, file: Any, size: int, dtype: str, shape: tuple[int, ...], device: Any) -> Tensor:
+    """A tensor with memory of its own; host memory for a tensor of a device is a piece at a time."""
+    if device.is_cpu or size <= _PIECE:
+        raw = np.empty(size, np.uint8)
+        _read_into(path, file, raw)
+        if not device.is_cpu or dtype == "bool":
+            return tensor_of(raw, dtype, shape, device)
+        return _core._borrow_buffer(raw, shape, dtype)
+    out = _core._empty((math.prod(shape),), dtype, device)
+    width = bits(dtype).itemsize
+    buffer = np.empty(_PIECE, np.uint8)
+    for begin in range(0, size, _PIECE):
+        raw = buffer[: min(_PIECE, size - begin)]
+        _read_into(path, file, raw)
+        piece = tensor_of(raw, dtype, (len(raw) // width,), device)
+        out.narrow(0, begin // width, piece.numel()).assign_(piece)
+    return out.reshape(shape)
 
 
-def load(path: str | os.PathLike, *, device: Any = None, max_expansion_ratio: float = 100.0) -> Checkpoint:
+def _read_into(path: Path, file: Any, raw: np.ndarray) -> None:
+    if file.readinto(raw.data) != raw.nbytes:
+        fail(path, f"expected {raw.nbytes} more bytes, got the end of the file")
+
+
+def _read_index(path: Path, device: Any, use_mmap: bool) -> Checkpoint:
+    """The tensors of the files that a `.safetensors.index.json` names, which lie beside it."""
+    if path.stat().st_size > LARGEST_HEADER:
+        return fail(path, f"expected an index of at most {LARGEST_HEADER} bytes, got {path.stat().st_size}")
+    places = header_of(path, path.read_bytes()).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+        return fail(path, "expected a weight_map from names to files, got something else")
+    tensors: dict[str, Tensor] = {}
+    for file in sorted(set(places.values())):
+        if not file.endswith(".safetensors") or Path(file).name != file:
+            return fail(path, f"expected a .safetensors file beside the index, got {file[:80]!r}")
+        part = _read_safetensors(path.with_name(file), device, use_mmap).tensors
+        for name in (n for n, where in places.items() if where == file):
+            if name not in part:
+                return fail(path, f"{name!r}: expected it in {file}, got no such tensor")
+            tensors[name] = part[name]
+    return Checkpoint({name: tensors[name] for name in places}, {})
+
+
+def load(
+    path: str | os.PathLike, *, device: Any = None, max_expansion_ratio: float = 100.0, use_mmap: bool = True
+) -> Checkpoint:
     """Reads a `.safetensors` or `.npz` file; every size and offset is checked before memory is taken.
+
+    A `.safetensors.index.json` file gives the tensors of all the files it names.
 
     Parameters
     ----------
@@ -350,6 +306,10 @@ def load(path: str | os.PathLike, *, device: Any = None, max_expansion_ratio: fl
         Where the tensors are made.
     max_expansion_ratio : float
         How much larger than in the file a compressed member may be.
+    use_mmap : bool
+        Tensors of a `.safetensors` file on the CPU are read from the file when they are first used (writing to them
+        leaves the file alone). False reads all at once: for a file that another program shortens or overwrites in
+        place while the tensors live. `save` does not: it replaces the file.
 
     Raises
     ------
@@ -364,9 +324,11 @@ def load(path: str | os.PathLike, *, device: Any = None, max_expansion_ratio: fl
     source = Path(path)
     where = _core.get_default_device() if device is None else _core.device(device)
     if source.suffix == ".safetensors":
-        return _read_safetensors(source, where)
+        return _read_safetensors(source, where, use_mmap)
+    if source.name.endswith(".safetensors.index.json"):
+        return _read_index(source, where, use_mmap)
     if source.suffix == ".npz":
-        return _read_npz(source, where, max_expansion_ratio)
+        return _checkpoint(source, *read_npz(source, where, max_expansion_ratio))
     raise _core.ShapeError(f"load: path: expected a name that ends in .safetensors or .npz, got {source.name}")
 
 

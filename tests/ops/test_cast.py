@@ -171,6 +171,22 @@ def test_strides(device: str, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(vkml.cast(y, "float32").numpy(), eight.transpose(7, 5, 3, 1, 6, 4, 2, 0))
 
 
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 1023, 2056])
+@pytest.mark.parametrize(("source", "target"), list(itertools.permutations(["float32", "float16", "bfloat16"], 2)))
+def test_in_vectors_and_one_by_one_have_the_same_bits(source: str, target: str, count: int, device: str) -> None:
+    """Random bits of every class of number; the view from element 1 is not aligned and takes the other kernel."""
+    rng = np.random.default_rng(count)
+    raw = rng.integers(0, 2**32 if source == "float32" else 2**16, count + 1)
+    raw[rng.integers(0, count + 1, count // 3)] %= 2**12  # subnormal numbers
+    held = raw.astype(np.uint32).view(np.float32) if source == "float32" else raw.astype(np.uint16)
+    if source != "float32":
+        held = held.view(np.float16 if source == "float16" else ml_dtypes.bfloat16)
+    x = vkml.tensor(held, dtype=source, device=device)
+    one_by_one = x[1:].to(target)
+    in_vectors = x[1:].clone().to(target)
+    assert bits(one_by_one) == bits(in_vectors)
+
+
 def test_gradient_comes_back_in_the_dtype_of_the_input(device: str) -> None:
     x = tensor([1.0, 2.0], "float16", device, requires_grad=True)
     (vkml.cast(x, "float32") * 3).sum().backward()

@@ -152,3 +152,40 @@ def test_errors(device: str, call: object, error: str, text: str) -> None:
 def test_mixed_devices(vulkan: str) -> None:
     with pytest.raises(vkml.DeviceError, match="cat"):
         vkml.cat([vkml.ones((2,), device="cpu"), vkml.ones((2,), device=vulkan)])
+
+
+def test_pieces_of_a_split_nobody_used_get_zeros(device):
+    x = vkml.arange(12.0, device=device).reshape(3, 4).requires_grad_()
+    a, _, c = vkml.split(x, [1, 2, 1], 1)
+    (a * 2 + c * c).sum().backward()
+    assert x.grad.tolist() == [[2, 0, 0, 2 * last] for last in (3.0, 7.0, 11.0)]
+    x.grad = None
+    vkml.chunk(x, 2)[1].sum().backward()
+    assert x.grad.tolist() == [[0] * 4, [0] * 4, [1] * 4]
+    left, right = vkml.chunk(x, 2, 1)
+    (dx,) = vkml.grad((left * right).sum(), x, create_graph=True)
+    (ddx,) = vkml.grad((dx * dx).sum(), x)
+    np.testing.assert_allclose(ddx.numpy(), 2 * x.detach().numpy())
+
+
+def test_a_piece_of_a_split_is_a_view(device):
+    x = vkml.zeros(4, device=device)
+    vkml.split(x, 2)[1].fill_(3.0)
+    assert x.tolist() == [0, 0, 3, 3]
+    y = vkml.ones(4, device=device, requires_grad=True) * 1
+    with pytest.raises(vkml.Error, match="view of a recorded tensor"):
+        vkml.split(y, 2)[0].fill_(3.0)
+
+
+def test_the_gradient_of_a_split_is_one_join(vulkan):
+    x = vkml.ones(6, 8, device=vulkan, requires_grad=True)
+    pieces = vkml.split(x, 2)
+    total = sum((p * (i + 1.0)).sum() for i, p in enumerate(pieces))
+    total.backward()  # once, for what is made at first use
+    x.grad = None
+    total = sum((p * (i + 1.0)).sum() for i, p in enumerate(vkml.split(x, 2)))
+    before = vkml.dispatch_count(vulkan)
+    total.backward()
+    # The seed, then per piece the spread sum (a view), the product and its place in the result.
+    assert vkml.dispatch_count(vulkan) - before <= 1 + 3 * 2
+    assert x.grad.tolist() == [[float(i // 2 + 1)] * 8 for i in range(6)]

@@ -27,6 +27,60 @@ def test_contiguous(device: str, dtype: str, layout: str, shape: tuple[int, ...]
     assert_same_bits(y, z, layout)
 
 
+PERMUTATIONS = [
+    ((33, 65), (1, 0)),
+    ((64, 128), (1, 0)),
+    ((1, 9, 70), (2, 0, 1)),
+    ((5, 31, 40), (0, 2, 1)),
+    ((40, 5, 31), (2, 1, 0)),
+    ((8, 2, 8, 3), (3, 2, 1, 0)),
+    ((3, 16, 2, 24), (2, 3, 0, 1)),
+    ((7, 100), (1, 0)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64"])
+@pytest.mark.parametrize(("shape", "order"), PERMUTATIONS, ids=str)
+def test_transposing(device: str, dtype: str, shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    """Both ways: gathered from a permuted view, and written through one, with what lies around it untouched."""
+    count = int(np.prod(shape))
+    held = (np.arange(count) * 37 % 251).astype(dtype).reshape(shape)
+    x = vkml.tensor(held, dtype=dtype, device=device)
+    assert np.array_equal(x.permute(*order).contiguous().numpy(), held.transpose(order))
+    wide = vkml.full((*shape[:-1], shape[-1] + 1), 5, dtype=dtype, device=device)
+    view = wide[..., 1:].permute(*order)
+    view.copy_(vkml.tensor(held.transpose(order).copy(), dtype=dtype, device=device))
+    assert np.array_equal(wide[..., 1:].numpy(), held)
+    assert (wide[..., 0].numpy() == 5).all()
+
+
+@pytest.mark.parametrize("step", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_rows_of_any_alignment(device: str, dtype: str, step: int) -> None:
+    """Rows that begin on multiples of `step` bytes are moved in pieces of at most that."""
+    item = np.dtype(dtype).itemsize
+    first = max(1, step // item)
+    held = (np.arange(6 * 96) % 200).astype(dtype).reshape(6, 96)
+    x = vkml.tensor(held, dtype=dtype, device=device)[:, first : first + 2 * first + 32]
+    assert np.array_equal(x.contiguous().numpy(), held[:, first : first + 2 * first + 32])
+    x.copy_(vkml.full(x.shape, 3, dtype=dtype, device=device))
+    y = held.copy()
+    y[:, first : first + 2 * first + 32] = 3
+    assert np.array_equal(x.numpy(), y[:, first : first + 2 * first + 32])
+
+
+def test_decision_names_the_path(vulkan: str) -> None:
+    x = vkml.rand((64, 64), device=vulkan)
+    vkml.record_decisions()
+    try:
+        for view in (x[:, 4:36], x.T, x[::2, ::2]):
+            view.clone()
+        chosen = [d["chose"] for d in vkml.decisions() if d["site"] == "copy.path"]
+    finally:
+        vkml.stop_recording_decisions()
+    assert chosen[-3:] == ["wide", "transposed", "elements"]
+
+
 def test_bits_survive(device: str) -> None:
     """-0, NaN payloads and subnormal numbers are copied, not computed."""
     held = np.array([0x80000000, 0x7FC12345, 0xFF812345, 0x00000001, 0x7F800000, 0x3F800000], np.uint32).view(

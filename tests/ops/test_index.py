@@ -255,6 +255,7 @@ BAD = [
 @pytest.mark.parametrize(
     ("value", "dtype"),
     [(6, "int64"), (2**31 + 1, "int64"), (2**40, "int64"), (-1, "int64"), (-7, "int64"), (-(2**62), "int64"),
+     (2**63 - 1, "int64"), (-(2**63), "int64"), (-(2**63) + 1, "int64"), (-(2**31), "int64"),
      (6, "int32"), (2**31 - 1, "int32"), (-1, "int32"), (-7, "int32"), (-(2**31), "int32")],
 )  # fmt: skip
 @pytest.mark.parametrize(("op", "call", "negative"), BAD)

@@ -276,7 +276,7 @@ def test_leaf_and_views_are_refused(device: str) -> None:
         vkml.zeros((1,), device=device).expand(4)[0:2] = 1.0
 
 
-@pytest.mark.parametrize("value", [3, -4, 2**31])
+@pytest.mark.parametrize("value", [3, -4, 2**31, -(2**31), 2**63 - 1, -(2**63)])
 def test_write_out_of_range_touches_nothing(device: str, value: int) -> None:
     t = vkml.arange(12, device=device).reshape(3, 4)
     with pytest.raises(vkml.IndexError_, match=rf"index: expected an index in \[0, 3\), got {value}"):

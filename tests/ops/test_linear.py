@@ -123,6 +123,84 @@ TestOuter = op_cases(
 )
 
 
+ACTIVATIONS = ["relu", "gelu", "gelu_tanh", "silu"]
+
+
+def composed(x: vkml.Tensor, w: vkml.Tensor, bias: vkml.Tensor | None, name: str) -> vkml.Tensor:
+    z = vkml.linear(x, w, bias)
+    return vkml.gelu(z, approximate="tanh") if name == "gelu_tanh" else getattr(vkml, name)(z)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "shape", [((5, 7), 3), ((7,), 3), ((2, 40, 300), 70), ((130, 64), 1), ((0, 7), 3), ((2, 0), 3)], ids=str
+)
+def test_activations(device: str, name: str, dtype: str, shape: tuple[tuple[int, ...], int]) -> None:
+    size, out = shape
+    rng = np.random.default_rng(3)
+    x, w = tensor(rng.standard_normal(size), dtype, device), tensor(rng.standard_normal((out, size[-1])), dtype, device)
+    bias = tensor(rng.standard_normal(out), dtype, device)
+    for b in (None, bias):
+        got, apart = vkml.linear(x, w, b, activation=name), composed(x, w, b, name)
+        assert got.dtype == apart.dtype and got.shape == apart.shape
+        # One rounding less in 16 bits.
+        ulp = {"float64": 2.0**-50, "float32": 2.0**-21, "float16": 2.0**-8, "bfloat16": 2.0**-5}[dtype]
+        expected = to_numpy(apart)
+        assert_within(to_numpy(got), expected, ulp * (np.abs(expected) + 1) + 1e-30)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("pipeline", _core._gemm_names())
+def test_every_pipeline_has_activations(vulkan: str, pipeline: str, name: str) -> None:
+    rng = np.random.default_rng(5)
+    x, w, bias = rng.standard_normal((70, 600)) / 25, rng.standard_normal((67, 600)), rng.standard_normal(67)
+    x, w, bias = (tensor(a, device=vulkan) for a in (x, w, bias))
+    _core._force_gemm(pipeline)
+    try:
+        got, z = vkml.linear(x, w, bias, activation=name), vkml.linear(x, w, bias)
+    finally:
+        _core._force_gemm("")
+    after = vkml.gelu(z, approximate="tanh") if name == "gelu_tanh" else getattr(vkml, name)(z)
+    assert_within(to_numpy(got), to_numpy(after), 2.0**-21 * np.abs(to_numpy(after)) + 1e-30, pipeline)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_gradients_of_activations(device: str, name: str) -> None:
+    rng = np.random.default_rng(4)
+    arrays = rng.standard_normal((4, 6)), rng.standard_normal((5, 6)), rng.standard_normal(5)
+    g = tensor(rng.standard_normal((4, 5)), "float32", device)
+    results = []
+    for op in (lambda *a: vkml.linear(*a, activation=name), lambda *a: composed(*a, name)):
+        leaves = [tensor(a, "float32", device).requires_grad_() for a in arrays]
+        y = op(*leaves)
+        first = vkml.grad([y], leaves, [g], create_graph=True)
+        total = (first[0] * first[0]).sum() + (first[1] * first[1]).sum()
+        results.append([y, *first, *vkml.grad([total], leaves[:2])])
+    for one, other in zip(*results, strict=True):
+        expected = to_numpy(other)
+        assert_within(to_numpy(one), expected, 1e-5 * (np.abs(expected) + 1), name)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_are_not_an_extra_pass(vulkan: str, name: str) -> None:
+    x, w = tensor(np.random.default_rng(0).standard_normal((40, 40)), device=vulkan), vkml.ones((40, 40), device=vulkan)
+    vkml.synchronize(vulkan)
+    counts = []
+    for call in (lambda: vkml.linear(x, w), lambda: vkml.linear(x, w, activation=name)):
+        with vkml.profiler.profile(vulkan) as profile:
+            call()
+        counts.append(len(profile.records))
+    assert counts[0] == counts[1]
+
+
+def test_unknown_activation(device: str) -> None:
+    with pytest.raises(
+        vkml.ShapeError, match="linear: activation: expected none, relu, gelu, gelu_tanh or silu, got tanh"
+    ):
+        vkml.linear(vkml.ones((2, 3), device=device), vkml.ones((4, 3), device=device), activation="tanh")
+
+
 def test_no_columns_leave_the_bias(device: str) -> None:
     bias = tensor(np.array([1.0, 2, 3]), device=device)
     out = vkml.linear(vkml.zeros((2, 0), device=device), vkml.zeros((3, 0), device=device), bias)
@@ -135,7 +213,7 @@ def test_beta_zero_ignores_nan(device: str) -> None:
     assert got.tolist() == [[3, 3], [3, 3]]
 
 
-@pytest.mark.parametrize("name", ["gemv", "gemm_naive", "gemm_tiled", "gemm_db", "gemm_reg", "gemm_split_k_reduce"])
+@pytest.mark.parametrize("name", ["gemv", "gemm_naive", "gemm_tiled", "gemm_db", "gemm_reg", "gemm_split_k"])
 def test_every_pipeline_adds_the_bias(vulkan: str, name: str) -> None:
     rng = np.random.default_rng(5)
     x, w, bias = rng.standard_normal((37, 200)), rng.standard_normal((41, 200)), rng.standard_normal(82)

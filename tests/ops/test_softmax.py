@@ -96,6 +96,17 @@ def test_edge_rows_leave_others_alone(device: str, dtype: str, columns: bool) ->
             assert_close(y[2 + 2 * i], good[0], rtol=1e-6, what="the row after")
 
 
+@pytest.mark.parametrize("bits", [0x7FC00000, 0xFFC00000, 0x7FC00001, 0x7F800001, 0xFFFFFFFF, 0x7FFFFF81])
+def test_every_nan_makes_its_row_nan(device: str, bits: int) -> None:
+    """Arithmetic on the bits of an exponential must not turn a payload into a number."""
+    x = np.linspace(-3, 3, 33, dtype=np.float32)[None].repeat(3, 0)
+    x.view(np.uint32)[1, 7] = bits
+    for op in (vkml.softmax, vkml.log_softmax):
+        y = op(tensor(x, device=device), -1).numpy()
+        assert np.isnan(y[1]).all()
+        assert np.isfinite(y[[0, 2]]).all()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_length_one_and_rank_zero(device: str, dtype: str) -> None:
     for shape in ((), (1,), (4, 1)):

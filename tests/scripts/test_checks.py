@@ -15,6 +15,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "cmake")]
 import check_file_sizes  # noqa: E402
 import check_layering  # noqa: E402
 import check_operator_tests  # noqa: E402
+import check_public_headers  # noqa: E402
 import compile_kernel  # noqa: E402
 
 
@@ -79,8 +80,40 @@ def test_operator_without_a_test_is_reported(tmp_path: Path) -> None:
 
 
 def test_long_file_is_reported(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"vkml/core/a.cpp": "\n" * 501, "vkml/core/b.cpp": "\n" * 500})
-    assert check_file_sizes.check(root) == ["warning: vkml/core/a.cpp has 501 lines, more than 500"]
+    root = tree(tmp_path, {"vkml/core/a.cpp": "\n" * 501, "tests/test_b.py": "\n" * 501, "vkml/core/b.cpp": "\n" * 500})
+    assert check_file_sizes.check(root) == [
+        "vkml/core/a.cpp: has 501 lines, more than 500",
+        "tests/test_b.py: has 501 lines, more than 500",
+    ]
+    script = [sys.executable, ROOT / "scripts/check_file_sizes.py", root]
+    assert subprocess.run(script, check=False, stdout=subprocess.DEVNULL).returncode == 1
+
+
+# Public headers
+
+
+def test_public_headers_are_those_named_after_their_folder(tmp_path: Path) -> None:
+    files = {
+        "vkml/vkml.h": '#include "vkml/operators.h"\n',
+        "vkml/core/tensor.h": "",
+        "vkml/ops/softmax/softmax.h": '#include "vkml/core/tensor.h"\n',
+        "vkml/ops/softmax/rows.h": '#include "vkml/ops/softmax/softmax_kernel.h"\n',
+        "vkml/ops/softmax/softmax_kernel.h": '#include "vkml/ops/softmax/softmax.spv.h"\n',
+    }
+    root = tree(tmp_path, files)
+    assert set(check_public_headers.public_headers(root)) == {
+        "vkml/vkml.h",
+        "vkml/core/tensor.h",
+        "vkml/ops/softmax/softmax.h",
+    }
+    assert check_public_headers.check(root) == []
+    tree(root, {"vkml/ops/softmax/softmax.h": '#include "vkml/ops/softmax/rows.h"\n', "vkml/ops/kda/x.cpp": ""})
+    assert check_public_headers.check(root) == [
+        "vkml/ops/kda: no public header, expected vkml/ops/kda/kda.h",
+        "vkml/ops/softmax/rows.h: is public, but includes the internal vkml/ops/softmax/softmax_kernel.h",
+    ]
+    script = [sys.executable, ROOT / "scripts/check_public_headers.py", root]
+    assert subprocess.run(script, check=False, stdout=subprocess.DEVNULL).returncode == 1
 
 
 # Kernel directives

@@ -84,8 +84,8 @@ class Visit {
     void finish() { finished_ = true; }
 
   private:
-    static std::mutex& mutex() {
-        static auto* instance = new std::mutex;
+    static ForkMutex& mutex() {
+        static auto* instance = new ForkMutex;
         return *instance;
     }
     static std::vector<Node*>& active() {

@@ -1,11 +1,11 @@
 #include "vkml/core/random.h"
 
-#include <mutex>
+#include "vkml/core/fork_mutex.h"
 
 namespace vkml {
 namespace {
 
-std::mutex g_mutex;
+ForkMutex g_mutex;
 Draw g_next;
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace vkml {
 
-std::mutex& gradient_lock() {
-    static auto* mutex = new std::mutex;  // outlives every tensor
+ForkMutex& gradient_lock() {
+    static auto* mutex = new ForkMutex;  // outlives every tensor
     return *mutex;
 }
 

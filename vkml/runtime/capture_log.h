@@ -32,6 +32,9 @@ class CaptureLog {
     /// Ends the log. Tensors that were made while it ran may still live in its memory.
     std::unique_ptr<Pool> take_pool() { return std::move(pool_); }
     std::thread::id thread() const { return thread_; }
+    /// Whether its thread's work is not noted down for now. Only that thread asks and sets.
+    bool paused() const { return paused_; }
+    void pause(bool paused) { paused_ = paused; }
 
   private:
     struct Command {
@@ -51,6 +54,7 @@ class CaptureLog {
     std::unordered_map<const Block*, Storage> touched_;
     std::vector<Command> commands_;
     std::vector<std::byte> args_;
+    bool paused_ = false;
 };
 
 }  // namespace vkml

@@ -23,6 +23,7 @@ constexpr const char* kNames[] = {
     "VKML_GEMV",
     "VKML_GEMM_SPLITK",
     "VKML_GEMM_SPLITK_SPLITS",
+    "VKML_CONV2D_PATH",
 };
 
 const std::vector<Setting>& settings() {

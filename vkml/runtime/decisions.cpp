@@ -2,13 +2,14 @@
 
 #include <atomic>
 #include <deque>
-#include <mutex>
+
+#include "vkml/core/fork_mutex.h"
 
 namespace vkml {
 namespace {
 
 struct Log {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::deque<Decision> kept;
     std::size_t capacity = 256;
     std::uint64_t published = 0;

@@ -1,17 +1,17 @@
 #include "vkml/runtime/fault.h"
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "vkml/core/error.h"
+#include "vkml/core/fork_mutex.h"
 
 namespace vkml {
 namespace {
 
 struct Sites {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::vector<std::string> names;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
 
 #include "vkml/core/error.h"
 
@@ -123,6 +124,22 @@ void Pool::trim() {
 MemoryStats Pool::stats() const {
     std::lock_guard lock(mutex_);
     return stats_;
+}
+
+std::vector<PoolSlab> Pool::snapshot() const {
+    std::lock_guard lock(mutex_);
+    std::unordered_set<const Block*> unused;
+    for (const auto& list : free_) unused.insert(list.begin(), list.end());
+    std::vector<PoolSlab> out;
+    for (const auto& slab : slabs_) {
+        PoolSlab& seen = out.emplace_back(PoolSlab{slab->memory.address, slab->memory.bytes, 0, {}});
+        for (const Block* block : slab->blocks) {
+            const bool in_use = !unused.contains(block);
+            seen.parts.push_back({block->address - slab->memory.address, block->bytes, in_use});
+            if (in_use) seen.in_use_bytes += block->bytes;
+        }
+    }
+    return out;
 }
 
 void Pool::reset_peak() {

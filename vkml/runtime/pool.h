@@ -2,9 +2,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "vkml/core/fork_mutex.h"
 #include "vkml/core/storage.h"
 #include "vkml/runtime/backend.h"
 
@@ -18,6 +18,16 @@ struct MemoryStats {
     double fragmentation() const {
         return reserved_bytes ? 1.0 - static_cast<double>(in_use_bytes) / static_cast<double>(reserved_bytes) : 0.0;
     }
+};
+
+/// One piece of device memory, cut into blocks.
+struct PoolSlab {
+    struct Part {
+        std::uint64_t offset, bytes;
+        bool in_use;
+    };
+    std::uint64_t address, bytes, in_use_bytes;
+    std::vector<Part> parts;  // by offset
 };
 
 /// Cuts device memory into blocks by size class and keeps freed blocks for the next request of their class, so a
@@ -41,6 +51,8 @@ class Pool final : public BlockOwner {
     void trim();
 
     MemoryStats stats() const;
+    /// What lies where at this moment.
+    std::vector<PoolSlab> snapshot() const;
     void reset_peak();
 
   private:
@@ -63,7 +75,7 @@ class Pool final : public BlockOwner {
     Backend& backend_;
     MemoryKind kind_;
     std::size_t first_slab_;
-    mutable std::mutex mutex_;
+    mutable ForkMutex mutex_;
     std::array<std::vector<PooledBlock*>, kClasses> free_;
     std::vector<std::unique_ptr<Slab>> slabs_;
     std::size_t next_slab_ = 0;

@@ -3,9 +3,9 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
 
 #include "vkml/core/error.h"
+#include "vkml/core/fork_mutex.h"
 #include "vkml/runtime/configuration.h"
 
 namespace vkml {
@@ -16,7 +16,7 @@ constexpr int kMaxDevices = 64;
 /// Never destroyed: tensors may outlive every static, and drivers dislike being torn down at exit. Work in flight is
 /// waited for.
 struct Registry {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::array<std::atomic<Stream*>, kMaxDevices + 1> streams{};  // 0: the CPU, 1 + n: vulkan:n
     std::atomic<bool> eager{false};
     std::atomic<std::uint32_t> default_device{0};

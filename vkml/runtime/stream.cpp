@@ -191,6 +191,15 @@ void Stream::download(void* target, const Storage& source, std::size_t offset, s
     raise_fault();
 }
 
+void Stream::await_host_read() {
+    {
+        std::lock_guard lock(mutex_);
+        require_outside_capture("reading a tensor on the host");
+        if (synchronous_) return;
+    }
+    synchronize();
+}
+
 void Stream::copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
                   std::size_t bytes) {
     if (bytes == 0) return;
@@ -258,10 +267,25 @@ void Stream::drop_parked() {
     std::erase_if(parked_, [](const std::unique_ptr<Pool>& pool) { return pool->stats().live_allocations == 0; });
 }
 
-bool Stream::recording_here() const { return capture_ && capture_->thread() == std::this_thread::get_id(); }
+bool Stream::recording_here() const {
+    return capture_ && capture_->thread() == std::this_thread::get_id() && !capture_->paused();
+}
 
 void Stream::require_outside_capture(const char* what) const {
     check<Error>(!recording_here(), "capture: expected device work only, got ", what);
+}
+
+Unrecorded::Unrecorded(Stream& stream) {
+    if (!stream.capturing_.load(std::memory_order_relaxed)) [[likely]]
+        return;
+    std::lock_guard lock(stream.mutex_);
+    if (!stream.recording_here()) return;
+    log_ = stream.capture_;
+    log_->pause(true);
+}
+
+Unrecorded::~Unrecorded() {
+    if (log_) log_->pause(false);
 }
 
 }  // namespace vkml

@@ -5,10 +5,10 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "vkml/core/fork_mutex.h"
 #include "vkml/core/tensor.h"
 #include "vkml/runtime/backend.h"
 #include "vkml/runtime/kernel.h"
@@ -76,6 +76,9 @@ class Stream {
     void copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
               std::size_t bytes);
 
+    /// What a host read does first, for memory that the host sees directly: waits and raises as download() does.
+    void await_host_read();
+
     /// Starts the device on what was recorded; returns the position to wait for.
     Timepoint submit();
     void wait(Timepoint point) { backend_->wait(point); }
@@ -87,6 +90,7 @@ class Stream {
     Address fault_address();
 
     MemoryStats memory_stats() const { return pool_.stats(); }
+    std::vector<PoolSlab> memory_snapshot() const { return pool_.snapshot(); }
     void reset_peak_memory() { pool_.reset_peak(); }
     /// Gives unused memory back to the device, after waiting for it.
     void empty_cache();
@@ -100,6 +104,7 @@ class Stream {
 
   private:
     friend class Capture;
+    friend class Unrecorded;
     void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
                 Uses reads, Uses writes);
     void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
@@ -117,7 +122,7 @@ class Stream {
     Device device_;
     Pool pool_;
     Pool staging_pool_;
-    mutable std::recursive_mutex mutex_;
+    mutable ForkSafe<std::recursive_mutex> mutex_;
     std::uint64_t epoch_ = 1;
     std::uint64_t dispatches_ = 0;
     int pending_ = 0, batch_;        // dispatches recorded since the last submit, and how many make the next
@@ -135,7 +140,19 @@ class Stream {
     std::size_t in_flight_bytes_ = 0;
     Memory fault_memory_;
     bool fault_armed_ = false;  // a kernel that can report has been recorded since the last look
-    std::mutex capture_turn_;   // one capture at a time; never asked for while mutex_ is held
+    ForkSafe<std::mutex, false> capture_turn_;  // one capture at a time; never asked for while mutex_ is held
+};
+
+/// Work of this thread that is no part of the capture that runs, if one does: it happens once, now.
+class Unrecorded {
+  public:
+    explicit Unrecorded(Stream& stream);
+    ~Unrecorded();
+    Unrecorded(const Unrecorded&) = delete;
+    Unrecorded& operator=(const Unrecorded&) = delete;
+
+  private:
+    CaptureLog* log_ = nullptr;
 };
 
 }  // namespace vkml

@@ -11,11 +11,10 @@ from .._core import Tensor
 from .._creation import tensor, zeros
 from . import functional as F
 from . import init
-from .layers import Dropout, Linear, parameter
+from .layers import Linear, parameter
 from .module import Module, Parameter
-from .norm import LayerNorm
 
-__all__ = ["MultiheadAttention", "PositionalEncoding", "TransformerEncoderLayer"]
+__all__ = ["MultiheadAttention", "PositionalEncoding"]
 
 
 class MultiheadAttention(Module):
@@ -53,12 +52,17 @@ class MultiheadAttention(Module):
         if bias:
             init.zeros_(self.out_proj.bias)
 
-    def _heads(self, x: Tensor, part: int) -> Tensor:
-        n = self.embed_dim
-        weight = self.in_proj_weight.narrow(0, part * n, n)
-        bias = None if self.in_proj_bias is None else self.in_proj_bias.narrow(0, part * n, n)
-        y = _core.linear(x, weight, bias)
-        return y.reshape(*y.shape[:-1], self.num_heads, n // self.num_heads).transpose(-3, -2)
+    def _projected(self, inputs: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
+        """Queries, keys and values, each (..., heads, length, width); one product where all come from one tensor."""
+        q, k, v = inputs
+        if q is k and k is v:
+            made = _core.chunk(F.linear(q, self.in_proj_weight, self.in_proj_bias), 3, -1)
+        else:
+            biases = (None,) * 3 if self.in_proj_bias is None else _core.chunk(self.in_proj_bias, 3)
+            weights = _core.chunk(self.in_proj_weight, 3)
+            made = tuple(F.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True))
+        width = self.embed_dim // self.num_heads
+        return [y.reshape(*y.shape[:-1], self.num_heads, width).transpose(-3, -2) for y in made]
 
     def _mask(self, mask: Tensor, batch: int) -> Tensor:
         if mask.dtype == _core.bool_:
@@ -85,69 +89,17 @@ class MultiheadAttention(Module):
                     f"MultiheadAttention: {name}: expected shape (batch, sequence, {self.embed_dim}), got {x.shape}"
                 )
         if not self.batch_first and q.ndim == 3:
-            q, k, v = (x.transpose(0, 1) for x in (q, k, v))
-        heads = [self._heads(x, part) for part, x in enumerate((q, k, v))]
+            turned = {id(x): x.transpose(0, 1) for x in (q, k, v)}
+            q, k, v = (turned[id(x)] for x in (q, k, v))
         mask = None if attn_mask is None else self._mask(attn_mask, q.shape[0])
         p = self.dropout if self.training else 0.0
-        qh, kh, vh = heads
+        qh, kh, vh = self._projected((q, k, v))
         y = F.scaled_dot_product_attention(qh, kh, vh, attn_mask=mask, dropout_p=p, is_causal=is_causal)
         y = self.out_proj(y.transpose(-3, -2).reshape(q.shape))
         return y if self.batch_first or q.ndim == 2 else y.transpose(0, 1)
 
     def extra_repr(self) -> str:
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}"
-
-
-class TransformerEncoderLayer(Module):
-    """Self-attention and a two-layer network, each with a residual and a LayerNorm. Parameter names equal PyTorch's.
-
-    Examples
-    --------
-    >>> layer = vkml.nn.TransformerEncoderLayer(16, nhead=4, dim_feedforward=32)
-    >>> layer(vkml.randn((2, 5, 16))).shape
-    (2, 5, 16)
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = True,
-        norm_first: bool = False,
-        seed: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        if activation not in ("relu", "gelu"):
-            raise _core.ShapeError(f"TransformerEncoderLayer: activation: expected relu or gelu, got {activation!r}")
-        kind = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, batch_first=batch_first, dropout=dropout, **kind)
-        self.linear1 = Linear(d_model, dim_feedforward, **kind)
-        self.linear2 = Linear(dim_feedforward, d_model, **kind)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, **kind)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, **kind)
-        seeds = [None if seed is None else seed + i for i in range(3)]
-        self.dropout, self.dropout1, self.dropout2 = (Dropout(dropout, s) for s in seeds)
-        self.activation, self.norm_first = activation, norm_first
-
-    def _network(self, x: Tensor) -> Tensor:
-        hidden = _core.relu(self.linear1(x)) if self.activation == "relu" else _core.gelu(self.linear1(x))
-        return self.dropout2(self.linear2(self.dropout(hidden)))
-
-    def forward(self, src: Tensor, src_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
-        def attend(x: Tensor) -> Tensor:
-            return self.dropout1(self.self_attn(x, attn_mask=src_mask, is_causal=is_causal))
-
-        if self.norm_first:
-            x = src + attend(self.norm1(src))
-            return x + self._network(self.norm2(x))
-        x = self.norm1(src + attend(src))
-        return self.norm2(x + self._network(x))
 
 
 class PositionalEncoding(Module):

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, overload
 
 from .. import _core
-from .module import Module
+from .._core import Tensor
+from .module import Module, Parameter
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+__all__ = ["ModuleDict", "ModuleList", "ParameterList", "Sequential"]
 
 
 class ModuleList(Module):
@@ -59,6 +60,19 @@ class ModuleList(Module):
         self._modules[str(len(self))] = module
         return self
 
+    def insert(self, i: int, module: Module) -> None:
+        """Puts one before position i."""
+        modules = list(self)
+        modules.insert(i, module)
+        self._modules.clear()
+        self.extend(modules)
+
+    def __delitem__(self, i: int | slice) -> None:
+        modules = list(self)
+        del modules[i]
+        self._modules.clear()
+        self.extend(modules)
+
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Adds several at the end. Returns the list."""
         for module in modules:
@@ -96,6 +110,50 @@ class Sequential(ModuleList):
         return x
 
 
+class ParameterList(Module):
+    """A list of parameters; tensors become parameters.
+
+    Examples
+    --------
+    >>> weights = vkml.nn.ParameterList([vkml.ones(2), vkml.zeros(3)])
+    >>> len(weights), [name for name, _ in weights.named_parameters()]
+    (2, ['0', '1'])
+    """
+
+    def __init__(self, parameters: Iterable[Tensor] = ()) -> None:
+        super().__init__()
+        self.extend(parameters)
+
+    def _position(self, i: int) -> str:
+        n = len(self)
+        if not -n <= i < n:
+            raise _core.IndexError_(f"ParameterList: expected an index in [{-n}, {n - 1}], got {i}")
+        return str(i % n)
+
+    def __getitem__(self, i: int) -> Parameter:
+        return self._parameters[self._position(i)]
+
+    def __setitem__(self, i: int, parameter: Tensor) -> None:
+        self.register_parameter(self._position(i), parameter)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(list(self._parameters.values()))
+
+    def append(self, parameter: Tensor) -> ParameterList:
+        """Adds one at the end. Returns the list."""
+        self.register_parameter(str(len(self)), parameter)
+        return self
+
+    def extend(self, parameters: Iterable[Tensor]) -> ParameterList:
+        """Adds several at the end. Returns the list."""
+        for parameter in parameters:
+            self.append(parameter)
+        return self
+
+
 class ModuleDict(Module):
     """A dictionary of modules whose parameters count.
 
@@ -108,8 +166,7 @@ class ModuleDict(Module):
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
-        for name, module in (modules or {}).items():
-            self[name] = module
+        self.update(modules or {})
 
     def __getitem__(self, name: str) -> Module:
         return self._modules[name]
@@ -129,11 +186,27 @@ class ModuleDict(Module):
     def __contains__(self, name: str) -> bool:
         return name in self._modules
 
+    def update(self, modules: Mapping[str, Module]) -> None:
+        """Adds several, or replaces those of the same names."""
+        for name, module in modules.items():
+            self[name] = module
+
+    def pop(self, name: str) -> Module:
+        """Takes one out and returns it."""
+        return self._modules.pop(name)
+
+    def clear(self) -> None:
+        """Takes all out."""
+        self._modules.clear()
+
     def keys(self) -> Any:
+        """The names, in order."""
         return self._modules.keys()
 
     def values(self) -> Any:
+        """The modules, in order."""
         return self._modules.values()
 
     def items(self) -> Any:
+        """Names and modules, in order."""
         return self._modules.items()

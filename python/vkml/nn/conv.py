@@ -1,91 +1,85 @@
-"""Convolution and pooling layers."""
+"""Convolution layers."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 from .. import _core
 from .._core import Tensor
+from . import functional as F
+from ._functional.shape import sizes
 from .layers import affine, parameter
 from .module import Module
 
-__all__ = ["AvgPool2d", "Conv1d", "Conv2d", "ConvTranspose2d", "MaxPool2d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d"]
 
-Pair = int | tuple[int, int]
-
-
-def pair(x: Any) -> tuple[int, int]:
-    return (x, x) if isinstance(x, int) else (int(x[0]), int(x[1]))
+Sizes = int | tuple[int, ...]
 
 
-class _Conv(Module):
-    def __init__(
-        self, channels: tuple[int, int], kernel: tuple[int, ...], groups: int, bias: bool, transposed: bool, kind: dict
+class _ConvNd(Module):
+    """What all convolutions hold: a weight over `_axes` axes of space, a bias, and how the window walks."""
+
+    _axes: ClassVar[int]
+    _transposed: ClassVar[bool] = False
+
+    def _build(
+        self, channels: tuple[int, int], kernel_size: Sizes, groups: int, bias: bool, device: Any, dtype: Any
     ) -> None:
-        super().__init__()
-        name = type(self).__name__
         self.in_channels, self.out_channels = channels
         if groups < 1 or channels[0] % groups or channels[1] % groups:
             raise _core.ShapeError(
-                f"{name}: groups: expected a divisor of {channels[0]} and {channels[1]}, got {groups}"
+                f"{type(self).__name__}: groups: expected a divisor of {channels[0]} and {channels[1]}, got {groups}"
             )
-        self.kernel_size, self.groups = kernel, groups
-        first, second = channels if transposed else channels[::-1]
-        self.weight = parameter(first, second // groups, *kernel, **kind)
-        self.register_parameter("bias", parameter(channels[1], **kind) if bias else None)
-        fan_in = self.weight.shape[1]
-        for extent in kernel:
-            fan_in *= extent
-        affine(fan_in, self.weight, self.bias)
+        self.kernel_size, self.groups = sizes(kernel_size, self._axes), groups
+        first, second = channels if self._transposed else channels[::-1]
+        self.weight = parameter(first, second // groups, *self.kernel_size, device=device, dtype=dtype)
+        self.register_parameter("bias", parameter(channels[1], device=device, dtype=dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias anew."""
+        affine(self.weight.shape[1] * math.prod(self.kernel_size), self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        window = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-        return f"{self.in_channels}, {self.out_channels}, {window}"
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text += f", padding={self.padding!r}"
+        if any(d != 1 for d in self.dilation):
+            text += f", dilation={self.dilation}"
+        return text + (f", groups={self.groups}" if self.groups != 1 else "")
 
 
-class Conv2d(_Conv):
-    """(N, C, H, W) -> (N, out_channels, H', W').
-
-    Examples
-    --------
-    >>> vkml.nn.Conv2d(3, 8, kernel_size=3, padding=1)(vkml.randn((2, 3, 8, 8))).shape
-    (2, 8, 8, 8)
-    """
-
+class _Conv(_ConvNd):
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Pair,
-        stride: Pair = 1,
-        padding: Any = 0,
-        dilation: Pair = 1,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        super().__init__()
         if padding_mode != "zeros":
-            raise _core.ShapeError(f"Conv2d: padding_mode: expected zeros, got {padding_mode!r}")
-        super().__init__(
-            (in_channels, out_channels), pair(kernel_size), groups, bias, False, {"device": device, "dtype": dtype}
-        )
-        self.stride, self.dilation = pair(stride), pair(dilation)
-        self.padding = self._margin(padding) if isinstance(padding, str) else pair(padding)
+            raise _core.ShapeError(f"{type(self).__name__}: padding_mode: expected zeros, got {padding_mode!r}")
+        self.stride, self.dilation = sizes(stride, self._axes), sizes(dilation, self._axes)
+        if isinstance(padding, str):
+            if padding not in ("valid", "same") or (padding == "same" and any(s != 1 for s in self.stride)):
+                raise _core.ShapeError(
+                    f"{type(self).__name__}: padding: expected sizes, valid, or same with stride 1, got {padding!r}"
+                )
+            self.padding: Any = padding
+        else:
+            self.padding = sizes(padding, self._axes)
+        self._build((in_channels, out_channels), kernel_size, groups, bias, device, dtype)
 
-    def _margin(self, word: str) -> tuple[int, int]:
-        if word == "valid":
-            return 0, 0
-        full = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
-        if word != "same" or self.stride != (1, 1) or full[0] % 2 or full[1] % 2:
-            raise _core.ShapeError(
-                f"Conv2d: padding: expected valid, or same for an odd kernel of stride 1, got {word!r}"
-            )
-        return full[0] // 2, full[1] // 2
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _core.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+    def _window(self) -> tuple:
+        return self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
 
 
 class Conv1d(_Conv):
@@ -97,34 +91,89 @@ class Conv1d(_Conv):
     (2, 8, 8)
     """
 
+    _axes = 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv1d(x, *self._window())
+
+
+class Conv2d(_Conv):
+    """(N, C, H, W) -> (N, out_channels, H', W').
+
+    Examples
+    --------
+    >>> vkml.nn.Conv2d(3, 8, kernel_size=3, padding=1)(vkml.randn((2, 3, 8, 8))).shape
+    (2, 8, 8, 8)
+    """
+
+    _axes = 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv2d(x, *self._window())
+
+
+class Conv3d(_Conv):
+    """(N, C, D, H, W) -> (N, out_channels, D', H', W').
+
+    Examples
+    --------
+    >>> vkml.nn.Conv3d(1, 4, kernel_size=3)(vkml.randn((2, 1, 5, 6, 7))).shape
+    (2, 4, 3, 4, 5)
+    """
+
+    _axes = 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv3d(x, *self._window())
+
+
+class _ConvTranspose(_ConvNd):
+    _transposed = True
+
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        padding: int = 0,
-        dilation: int = 1,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
         groups: int = 1,
         bias: bool = True,
-        padding_mode: str = "zeros",
+        dilation: Sizes = 1,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if padding_mode != "zeros":
-            raise _core.ShapeError(f"Conv1d: padding_mode: expected zeros, got {padding_mode!r}")
-        one = [x if isinstance(x, int) else x[0] for x in (kernel_size, stride, padding, dilation)]
-        super().__init__(
-            (in_channels, out_channels), (one[0],), groups, bias, False, {"device": device, "dtype": dtype}
-        )
-        self.stride, self.padding, self.dilation = one[1:]
+        super().__init__()
+        window = (sizes(x, self._axes) for x in (stride, padding, output_padding, dilation))
+        self.stride, self.padding, self.output_padding, self.dilation = window
+        for extra, step, spread in zip(self.output_padding, self.stride, self.dilation, strict=True):
+            if extra >= max(step, spread):
+                raise _core.ShapeError(
+                    f"{type(self).__name__}: output_padding: expected less than the stride, got {self.output_padding}"
+                )
+        self._build((in_channels, out_channels), kernel_size, groups, bias, device, dtype)
+
+    def _window(self) -> tuple:
+        return self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """The gradient of Conv1d as a layer: (N, C, L) -> (N, out_channels, L'), longer for stride > 1.
+
+    Examples
+    --------
+    >>> vkml.nn.ConvTranspose1d(1, 1, kernel_size=3, stride=2)(vkml.ones(1, 1, 2)).shape
+    (1, 1, 5)
+    """
+
+    _axes = 1
 
     def forward(self, x: Tensor) -> Tensor:
-        window = ((1, self.stride), (0, self.padding), (1, self.dilation))
-        return _core.conv2d(x.unsqueeze(-2), self.weight.unsqueeze(-2), self.bias, *window, self.groups).squeeze(-2)
+        return F.conv_transpose1d(x, *self._window())
 
 
-class ConvTranspose2d(_Conv):
+class ConvTranspose2d(_ConvTranspose):
     """The gradient of Conv2d as a layer: (N, C, H, W) -> (N, out_channels, H', W'), larger for stride > 1.
 
     Examples
@@ -133,101 +182,7 @@ class ConvTranspose2d(_Conv):
     (1, 1, 5, 5)
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Pair,
-        stride: Pair = 1,
-        padding: Pair = 0,
-        output_padding: Pair = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Pair = 1,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            (in_channels, out_channels), pair(kernel_size), groups, bias, True, {"device": device, "dtype": dtype}
-        )
-        self.stride, self.padding, self.dilation = pair(stride), pair(padding), pair(dilation)
-        self.output_padding = pair(output_padding)
-        for axis in (0, 1):
-            if self.output_padding[axis] >= max(self.stride[axis], self.dilation[axis]):
-                raise _core.ShapeError(
-                    f"ConvTranspose2d: output_padding: expected less than the stride, got {self.output_padding}"
-                )
+    _axes = 2
 
     def forward(self, x: Tensor) -> Tensor:
-        n, channels, height, width = x.shape
-        rest = zip(
-            (height, width),
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.output_padding,
-            strict=True,
-        )
-        image = tuple((size - 1) * s - 2 * p + d * (k - 1) + o + 1 for size, k, s, p, d, o in rest)
-        rows = x.reshape(n, self.groups, channels // self.groups, height * width)
-        weight = self.weight.reshape(self.groups, channels // self.groups, -1)
-        columns = _core.matmul(weight.transpose(-2, -1), rows).reshape(n, -1, height * width)
-        y = _core.col2im(columns, image, self.kernel_size, self.stride, self.padding, self.dilation)
-        return y if self.bias is None else y + self.bias.reshape(-1, 1, 1)
-
-
-class MaxPool2d(Module):
-    """The largest element of every window of (N, C, H, W).
-
-    Examples
-    --------
-    >>> vkml.nn.MaxPool2d(2)(vkml.arange(16.0).reshape(1, 1, 4, 4)).tolist()
-    [[[[5.0, 7.0], [13.0, 15.0]]]]
-    """
-
-    def __init__(
-        self,
-        kernel_size: Pair,
-        stride: Pair | None = None,
-        padding: Pair = 0,
-        dilation: Pair = 1,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride = pair(kernel_size), pair(kernel_size if stride is None else stride)
-        self.padding, self.dilation, self.ceil_mode = pair(padding), pair(dilation), ceil_mode
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _core.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class AvgPool2d(Module):
-    """The mean of every window of (N, C, H, W).
-
-    Examples
-    --------
-    >>> vkml.nn.AvgPool2d(2)(vkml.arange(16.0).reshape(1, 1, 4, 4)).tolist()
-    [[[[2.5, 4.5], [10.5, 12.5]]]]
-    """
-
-    def __init__(
-        self,
-        kernel_size: Pair,
-        stride: Pair | None = None,
-        padding: Pair = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride = pair(kernel_size), pair(kernel_size if stride is None else stride)
-        self.padding, self.ceil_mode, self.count_include_pad = pair(padding), ceil_mode, count_include_pad
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _core.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return F.conv_transpose2d(x, *self._window())

@@ -2,257 +2,188 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from .. import _core
 from .._core import Tensor
-from .._runtime import finfo
+from ._functional.activation import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    log_softmax,
+    logsigmoid,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softmax,
+    softmin,
+    softplus,
+    softshrink,
+    softsign,
+    tanh,
+    tanhshrink,
+    threshold,
+)
+from ._functional.conv import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+)
+from ._functional.layers import (
+    bilinear,
+    dropout,
+    dropout1d,
+    dropout2d,
+    embedding,
+    linear,
+)
+from ._functional.loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    nll_loss,
+    pairwise_distance,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
+from ._functional.norm import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
+)
+from ._functional.pool import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
+from ._functional.resize import (
+    interpolate,
+)
+from ._functional.shape import (
+    cosine_similarity,
+    fold,
+    normalize,
+    one_hot,
+    pad,
+    pixel_shuffle,
+    pixel_unshuffle,
+    unfold,
+)
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
+    "bilinear",
+    "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "celu",
+    "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
     "cross_entropy",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "elu",
     "embedding",
+    "fold",
+    "gaussian_nll_loss",
     "gelu",
+    "glu",
+    "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
+    "interpolate",
     "kl_div",
+    "l1_loss",
     "layer_norm",
+    "leaky_relu",
     "linear",
     "log_softmax",
+    "logsigmoid",
+    "margin_ranking_loss",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
+    "mish",
     "mse_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson_nll_loss",
+    "prelu",
     "relu",
+    "relu6",
     "rms_norm",
     "scaled_dot_product_attention",
+    "selu",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
     "tanh",
+    "tanhshrink",
+    "threshold",
+    "triplet_margin_loss",
+    "unfold",
 ]
-
-
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(input, 0)."""
-    return _core.relu(input)
-
-
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """input times the normal distribution function."""
-    return _core.gelu(input, approximate=approximate)
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """input sigmoid(input)."""
-    return _core.silu(input)
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-input))."""
-    return _core.sigmoid(input)
-
-
-def tanh(input: Tensor) -> Tensor:
-    """tanh(input)."""
-    return _core.tanh(input)
-
-
-def softmax(input: Tensor, dim: int = -1) -> Tensor:
-    """exp(input) / sum(exp(input)) along dim."""
-    return _core.softmax(input, dim)
-
-
-def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
-    """The logarithm of softmax, without its small numbers lost."""
-    return _core.log_softmax(input, dim)
-
-
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input @ weight.T + bias."""
-    return _core.linear(input, weight, bias)
-
-
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
-    """Rows of weight: the index comes first, as in PyTorch."""
-    return _core.embedding(weight, input, padding_idx)
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes elements with probability p; the mask comes from the default generator."""
-    return _core.dropout(input, p, training=training)
-
-
-def _trailing(op: str, input: Tensor, normalized_shape: int | Sequence[int]) -> int:
-    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if not sizes or input.shape[-len(sizes) :] != sizes:
-        raise _core.ShapeError(f"{op}: expected an input that ends in {sizes}, got {input.shape}")
-    return len(sizes)
-
-
-def layer_norm(
-    input: Tensor,
-    normalized_shape: int | Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """(x - mean) / sqrt(var + eps) over the trailing axes of those sizes, then weight and bias."""
-    return _core.layer_norm(input, _trailing("layer_norm", input, normalized_shape), eps, weight=weight, bias=bias)
-
-
-def rms_norm(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) over the trailing axes, then weight; without eps the dtype's epsilon counts."""
-    axes = _trailing("rms_norm", input, normalized_shape)
-    return _core.rms_norm(input, axes, finfo(input.dtype).eps if eps is None else eps, weight=weight)
-
-
-def batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Normalises channels by the batch (training) or by the running statistics; training moves the latter."""
-    if not training:
-        if running_mean is None or running_var is None:
-            raise _core.ShapeError("batch_norm: expected running statistics outside training, got None")
-        return _core.batch_norm(input, running_mean, running_var, weight, bias, eps)
-    count = input.numel() // max(1, input.shape[1])
-    if count <= 1:
-        raise _core.ShapeError(f"batch_norm: expected more than one value per channel in training, got {input.shape}")
-    y, mean, variance = _core.batch_norm_train(input, weight, bias, eps)
-    for running, new in ((running_mean, mean), (running_var, variance * (count / (count - 1)))):
-        if running is not None:
-            running.assign_((running * (1 - momentum) + new.detach() * momentum).detach().to(dtype=running.dtype))
-    return y
-
-
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Cross-correlation of (N, C, H, W) with (C_out, C / groups, kh, kw)."""
-    return _core.conv2d(input, weight, bias, stride, padding, dilation, groups)
-
-
-def max_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Tensor:
-    """The largest element of every window."""
-    return _core.max_pool2d(input, kernel_size, kernel_size if stride is None else stride, padding, dilation, ceil_mode)
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """The mean of every window."""
-    stride = kernel_size if stride is None else stride
-    return _core.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-# Losses ---------------------------------------------------------------------------------------------------------------
-
-
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The mean of (input - target)^2.
-
-    Examples
-    --------
-    >>> vkml.nn.mse_loss(vkml.tensor([1.0, 2.0]), vkml.tensor([1.0, 4.0]))
-    tensor(2.)
-    """
-    return _core.mse_loss(input, target, reduction=str(reduction))
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | str | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """Logits (N, C, ...) against classes, or against probabilities of the same shape.
-
-    Examples
-    --------
-    >>> vkml.nn.cross_entropy(vkml.tensor([[2.0, 0.0], [0.0, 1.0]]), vkml.tensor([0, 1]))
-    tensor(0.2201)
-    """
-    if isinstance(weight, str):  # older calls: the third argument is a reduction
-        return cross_entropy(input, target, None, ignore_index, weight, label_smoothing)
-    return _core.cross_entropy(
-        input,
-        target,
-        weight=weight,
-        ignore_index=ignore_index,
-        reduction=str(reduction),
-        label_smoothing=label_smoothing,
-    )
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
-) -> Tensor:
-    """Binary cross entropy of logits, in its stable form.
-
-    Examples
-    --------
-    >>> vkml.nn.binary_cross_entropy_with_logits(vkml.tensor([0.0, 2.0]), vkml.tensor([0.0, 1.0]))
-    tensor(0.4100)
-    """
-    return _core.binary_cross_entropy_with_logits(
-        input, target, weight=weight, reduction=str(reduction), pos_weight=pos_weight
-    )
-
-
-def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """Kullback-Leibler divergence; input holds log-probabilities.
-
-    Examples
-    --------
-    >>> vkml.nn.kl_div(vkml.tensor([0.5, 0.5]).log(), vkml.tensor([0.25, 0.75]), reduction="sum")
-    tensor(0.1308)
-    """
-    return _core.kl_div(input, target, reduction=str(reduction), log_target=log_target)
-
-
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Squared near 0, linear beyond delta.
-
-    Examples
-    --------
-    >>> vkml.nn.huber_loss(vkml.tensor([0.5, 3.0]), vkml.tensor([0.0, 0.0]))
-    tensor(1.3125)
-    """
-    return _core.huber_loss(input, target, reduction=str(reduction), delta=delta)
-
-
-# Attention ------------------------------------------------------------------------------------------------------------
 
 
 def scaled_dot_product_attention(

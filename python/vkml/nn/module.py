@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -44,6 +45,30 @@ class LoadResult(NamedTuple):
     unexpected_keys: list[str]
 
 
+_hook_ids = itertools.count()
+
+
+class _HookHandle:
+    """Takes a hook away again: by remove(), or at the end of a `with`."""
+
+    def __init__(self, hooks: dict[int, Any], hook: Any, prepend: bool) -> None:
+        self._hooks, self._id = hooks, next(_hook_ids)
+        others = dict(hooks) if prepend else {}
+        if prepend:
+            hooks.clear()
+        hooks[self._id] = hook
+        hooks.update(others)
+
+    def remove(self) -> None:
+        self._hooks.pop(self._id, None)
+
+    def __enter__(self) -> _HookHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
 class Module:
     """Base of all layers: assign Parameters and Modules as attributes and define `forward`.
 
@@ -64,7 +89,7 @@ class Module:
     training: bool
 
     def __init__(self) -> None:
-        for name in ("_parameters", "_buffers", "_modules"):
+        for name in ("_parameters", "_buffers", "_modules", "_pre_hooks", "_hooks"):
             object.__setattr__(self, name, {})
         object.__setattr__(self, "_transient", set())
         object.__setattr__(self, "training", True)
@@ -73,7 +98,38 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__}: expected a forward() method, got none")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        if not self._pre_hooks and not self._hooks:
+            return self.forward(*args, **kwargs)
+        for hook, with_kwargs in list(self._pre_hooks.values()):
+            given = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            if given is not None and with_kwargs:
+                args, kwargs = given
+            elif given is not None:
+                args = given if isinstance(given, tuple) else (given,)
+        result = self.forward(*args, **kwargs)
+        for hook, with_kwargs in list(self._hooks.values()):
+            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+            result = result if changed is None else changed
+        return result
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> _HookHandle:
+        """Calls hook(module, args) before every forward; what it returns, if not None, replaces the arguments.
+
+        With `with_kwargs`, hook(module, args, kwargs), which returns None or (args, kwargs). The handle's remove()
+        takes the hook away.
+        """
+        return _HookHandle(self._pre_hooks, (hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> _HookHandle:
+        """Calls hook(module, args, result) after every forward; what it returns, if not None, replaces the result.
+
+        With `with_kwargs`, hook(module, args, kwargs, result). The handle's remove() takes the hook away.
+        """
+        return _HookHandle(self._hooks, (hook, with_kwargs), prepend)
 
     # Attributes -------------------------------------------------------------------------------------------------------
 
@@ -135,7 +191,38 @@ class Module:
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Adds a sub-module under a name."""
+        if module is not None and not isinstance(module, Module):
+            raise _core.DTypeError(f"{type(self).__name__}: {name}: expected a Module, got {type(module).__name__}")
+        if name not in self._modules:
+            self._check_name(name)
         self._modules[name] = module
+
+    register_module = add_module
+
+    def get_submodule(self, target: str) -> Module:
+        """The module below this one that a dotted name means; "" is this one."""
+        module = self
+        for name in target.split(".") if target else []:
+            found = module._modules.get(name)
+            if found is None:
+                raise AttributeError(f"{type(self).__name__}: expected the name of a sub-module, got {target!r}")
+            module = found
+        return module
+
+    def _get(self, table: str, target: str) -> Tensor:
+        path, _, name = target.rpartition(".")
+        found = getattr(self.get_submodule(path), table).get(name)
+        if found is None:
+            raise AttributeError(f"{type(self).__name__}: expected a name of its {table[1:]}, got {target!r}")
+        return found
+
+    def get_parameter(self, target: str) -> Tensor:
+        """The parameter that a dotted name means."""
+        return self._get("_parameters", target)
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer that a dotted name means."""
+        return self._get("_buffers", target)
 
     # The tree ---------------------------------------------------------------------------------------------------------
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import _core
 from .._core import Tensor
 from .._creation import ones, zeros
-from .._runtime import finfo
 from ..autograd import no_grad
+from . import functional as F
 from .module import Module, Parameter
 
-__all__ = ["BatchNorm2d", "GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "RMSNorm",
+]
 
 
 def _sizes(op: str, shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -41,13 +51,13 @@ class _RowNorm(Module):
         if bias is not None:
             self.register_parameter("bias", shift)
 
-    def _check(self, x: Tensor) -> int:
+    def _checked(self, x: Tensor) -> tuple[int, ...]:
         n = len(self.normalized_shape)
         if x.shape[x.ndim - n :] != self.normalized_shape or x.ndim < n:
             raise _core.ShapeError(
                 f"{type(self).__name__}: expected an input that ends in {self.normalized_shape}, got {x.shape}"
             )
-        return n
+        return self.normalized_shape
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
@@ -74,7 +84,7 @@ class LayerNorm(_RowNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, bias, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _core.layer_norm(x, self._check(x), self.eps or 0.0, weight=self.weight, bias=self.bias)
+        return F.layer_norm(x, self._checked(x), self.weight, self.bias, self.eps or 0.0)
 
 
 class RMSNorm(_RowNorm):
@@ -97,8 +107,7 @@ class RMSNorm(_RowNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, None, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        eps = finfo(x.dtype).eps if self.eps is None else self.eps
-        return _core.rms_norm(x, self._check(x), eps, weight=self.weight)
+        return F.rms_norm(x, self._checked(x), self.weight, self.eps)
 
 
 class GroupNorm(Module):
@@ -130,40 +139,28 @@ class GroupNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise _core.ShapeError(f"GroupNorm: expected shape (N, {self.num_channels}, ...), got {x.shape}")
-        rows = x.reshape(x.shape[0], self.num_groups, -1)
-        y = _core.layer_norm(rows, 1, self.eps).reshape(x.shape)
-        if self.weight is None:
-            return y
-        per_channel = (self.num_channels,) + (1,) * (x.ndim - 2)
-        return y * self.weight.reshape(per_channel) + self.bias.reshape(per_channel)
+        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-class BatchNorm2d(Module):
-    """Normalises each channel of (N, C, H, W): by the batch in training, by the running statistics in evaluation.
+class _ChannelNorm(Module):
+    """Per-channel weight and bias, and running statistics where they are tracked."""
 
-    Examples
-    --------
-    >>> norm = vkml.nn.BatchNorm2d(4)
-    >>> norm(vkml.randn((2, 4, 3, 3))).shape
-    (2, 4, 3, 3)
-    >>> norm.eval()(vkml.zeros(1, 4, 1, 1)).shape
-    (1, 4, 1, 1)
-    """
+    _axes: ClassVar[tuple[int, ...]]  # axes of space there may be
+    _text: ClassVar[str]  # the shapes that are taken, for errors
 
-    def __init__(
+    def _build(
         self,
         num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: Any,
+        dtype: Any,
     ) -> None:
-        super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         weight, bias = _pair(num_features, affine, True, device, dtype)
@@ -175,25 +172,151 @@ class BatchNorm2d(Module):
         self.register_buffer("running_var", ones(num_features, **kind) if tracked else None)
         self.register_buffer("num_batches_tracked", zeros((), dtype=_core.int64, device=device) if tracked else None)
 
-    def forward(self, x: Tensor) -> Tensor:
-        if x.ndim != 4 or x.shape[1] != self.num_features:
-            raise _core.ShapeError(f"BatchNorm2d: expected shape (N, {self.num_features}, H, W), got {x.shape}")
-        if not self.training and self.track_running_stats:
-            return _core.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
-        count = x.numel() // max(1, self.num_features)
-        if count <= 1:
-            raise _core.ShapeError(f"BatchNorm2d: expected more than one value per channel in training, got {x.shape}")
-        y, mean, variance = _core.batch_norm_train(x, self.weight, self.bias, self.eps)
-        if self.training and self.track_running_stats:
-            self._track(mean.detach(), variance.detach(), count)
-        return y
+    def _check(self, x: Tensor) -> None:
+        if x.ndim - 2 not in self._axes or x.shape[1] != self.num_features:
+            shape = self._text.replace("C", str(self.num_features))
+            raise _core.ShapeError(f"{type(self).__name__}: expected shape {shape}, got {x.shape}")
 
-    def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
-        with no_grad():
-            self.num_batches_tracked.assign_(self.num_batches_tracked + 1)
-            share = 1.0 / self.num_batches_tracked.item() if self.momentum is None else self.momentum
-            for running, new in ((self.running_mean, mean), (self.running_var, variance * (count / (count - 1)))):
-                running.assign_(running * (1 - share) + new.to(dtype=running.dtype) * share)
+    def reset_running_stats(self) -> None:
+        """The running statistics back to mean 0 and variance 1."""
+        if self.running_mean is not None:
+            with no_grad():
+                for buffer, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
+                    buffer.fill_(value)
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+            f", track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_ChannelNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._build(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(x)
+        affine = (self.weight, self.bias)
+        if not self.training and self.running_mean is not None:
+            return F.batch_norm(x, self.running_mean, self.running_var, *affine, eps=self.eps)
+        if x.numel() // max(1, self.num_features) <= 1:
+            raise _core.ShapeError(
+                f"{type(self).__name__}: expected more than one value per channel in training, got {x.shape}"
+            )
+        if not self.training or self.running_mean is None:
+            return F.batch_norm(x, None, None, *affine, training=True, eps=self.eps)
+        with no_grad():
+            self.num_batches_tracked.assign_(self.num_batches_tracked + 1)
+        # None: the plain mean over all batches so far.
+        share = 1.0 / self.num_batches_tracked.item() if self.momentum is None else self.momentum
+        return F.batch_norm(x, self.running_mean, self.running_var, *affine, True, share, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalises each channel of (N, C) or (N, C, L): by the batch in training, by the running statistics else.
+
+    Examples
+    --------
+    >>> norm = vkml.nn.BatchNorm1d(4)
+    >>> norm(vkml.randn((3, 4))).shape, norm(vkml.randn((3, 4, 5))).shape
+    ((3, 4), (3, 4, 5))
+    """
+
+    _axes, _text = (0, 1), "(N, C) or (N, C, L)"
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalises each channel of (N, C, H, W): by the batch in training, by the running statistics in evaluation.
+
+    Examples
+    --------
+    >>> norm = vkml.nn.BatchNorm2d(4)
+    >>> norm(vkml.randn((2, 4, 3, 3))).shape
+    (2, 4, 3, 3)
+    >>> norm.eval()(vkml.zeros(1, 4, 1, 1)).shape
+    (1, 4, 1, 1)
+    """
+
+    _axes, _text = (2,), "(N, C, H, W)"
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalises each channel of (N, C, D, H, W): by the batch in training, by the running statistics in evaluation.
+
+    Examples
+    --------
+    >>> vkml.nn.BatchNorm3d(4)(vkml.randn((2, 4, 2, 3, 3))).shape
+    (2, 4, 2, 3, 3)
+    """
+
+    _axes, _text = (3,), "(N, C, D, H, W)"
+
+
+class _InstanceNorm(_ChannelNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._build(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(x)
+        own = self.training or self.running_mean is None
+        moved = (self.running_mean, self.running_var)
+        share = 0.0 if self.momentum is None else self.momentum  # None leaves them, as PyTorch does
+        return F.instance_norm(x, *moved, self.weight, self.bias, own, share, self.eps)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalises every channel of every sample of (N, C, L) by itself; no weight and bias unless `affine`.
+
+    Examples
+    --------
+    >>> vkml.nn.InstanceNorm1d(2)(vkml.tensor([[[1.0, 3.0], [5.0, 9.0]]])).round()
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
+    """
+
+    _axes, _text = (1,), "(N, C, L)"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalises every channel of every sample of (N, C, H, W) by itself; no weight and bias unless `affine`.
+
+    Examples
+    --------
+    >>> vkml.nn.InstanceNorm2d(3)(vkml.randn((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
+    """
+
+    _axes, _text = (2,), "(N, C, H, W)"
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalises every channel of every sample of (N, C, D, H, W) by itself; no weight and bias unless `affine`.
+
+    Examples
+    --------
+    >>> vkml.nn.InstanceNorm3d(3)(vkml.randn((2, 3, 2, 4, 4))).shape
+    (2, 3, 2, 4, 4)
+    """
+
+    _axes, _text = (3,), "(N, C, D, H, W)"

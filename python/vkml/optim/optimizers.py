@@ -1,53 +1,90 @@
-"""SGD, RMSprop, Adam, AdamW, Lion: one or two dispatches per step for all parameters of a group."""
+"""SGD, RMSprop, Adam, AdamW, Lion: two dispatches per step for all parameters of a group."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._creation import as_tensor
+from .._creation import as_tensor, tensor
 from ..autograd import enable_grad
+from ..nn.utils import by_kind
 
 __all__ = ["SGD", "Adam", "AdamW", "Lion", "Optimizer", "RMSprop"]
+
+# Options of PyTorch's groups that say how it computes, or that must be off.
+_TORCH_ONLY = {"foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"}
+_TORCH_UNSUPPORTED = {"amsgrad", "maximize"}
 
 
 def _fail(optimizer: Any, text: str) -> None:
     raise _core.ShapeError(f"{type(optimizer).__name__}: {text}")
 
 
+class _Group(dict):
+    """A parameter group whose numbers reach the device when they are set: a captured step then follows them."""
+
+    def __init__(self, values: dict[str, Any], changed: Callable[[_Group], None]) -> None:
+        super().__init__(values)
+        self._changed = changed
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        self._changed(self)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        super().update(*args, **kwargs)
+        self._changed(self)
+
+    def __reduce__(self) -> tuple:
+        return (dict, (dict(self),))
+
+
 class _Engine:
     """The tensors of one group that share dtype and device, with their states."""
 
-    def __init__(self, parameters: list[Tensor], settings: dict) -> None:
-        self.parameters = parameters
+    def __init__(self, parameters: list[Tensor], names: tuple[str, ...], settings: dict) -> None:
+        self.parameters, self.names = parameters, names
         self.places = [p.data_ptr() for p in parameters]
         self.core = _core._MultiTensorOptimizer([p.detach() for p in parameters], **settings)
 
-    def current(self) -> bool:
-        return self.places == [p.data_ptr() for p in self.parameters]
+    def current(self, names: tuple[str, ...]) -> bool:
+        return self.names == names and self.places == [p.data_ptr() for p in self.parameters]
 
-    def states(self) -> dict[int, list[Tensor]]:
-        return {id(p): self.core.states(i) for i, p in enumerate(self.parameters)}
+    def states(self) -> Iterator[tuple[Tensor, dict[str, Tensor], Tensor]]:
+        """Every parameter with its states by name and its progress: two bias corrections, and the steps made."""
+        progress = self.core.progress
+        for i, p in enumerate(self.parameters):
+            yield p, dict(zip(self.names, self.core.states(i), strict=True)), progress[i]
 
 
 class Optimizer:
     """Base of the optimizers: parameter groups, and states that travel in state_dict().
 
+    The numbers of a group live in device memory: a step that `vkml.capture` recorded follows a rate, or any other
+    number, that is set in `param_groups` between replays.
+
     Parameters
     ----------
     params : tensors, or groups `{"params": [...], "lr": ...}`
+
+    Examples
+    --------
+    >>> w, b = vkml.ones(2, requires_grad=True), vkml.ones(1, requires_grad=True)
+    >>> optimizer = vkml.optim.AdamW([{"params": [w]}, {"params": [b], "weight_decay": 0.0}], lr=1e-3)
+    >>> [group["weight_decay"] for group in optimizer.param_groups]
+    [0.01, 0.0]
     """
 
     _rule = ""
-    _names: tuple[str, ...] = ()  # of the states, as in PyTorch
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self._engines: dict[int, list[_Engine]] = {}
+        self._skip: dict[str, Tensor] | None = None  # of GradScaler: by device, no step where not 0
         if isinstance(params, Tensor):
             _fail(self, "params: expected a list of tensors or groups, got a tensor")
         entries = list(params)
@@ -70,7 +107,7 @@ class Optimizer:
                 _fail(self, "params: expected every tensor once, got one twice")
             taken.add(id(p))
         self._check(made)
-        self.param_groups.append(made)
+        self.param_groups.append(_Group(made, self._push))
 
     def _check(self, group: dict[str, Any]) -> None:
         if not (group["lr"] >= 0 and math.isfinite(group["lr"])):
@@ -89,6 +126,17 @@ class Optimizer:
 
     def _flags(self, group: dict[str, Any]) -> dict[str, bool]:
         return {}
+
+    def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """Of the states that the rule keeps with these options, as in PyTorch."""
+        raise NotImplementedError
+
+    def _push(self, group: _Group) -> None:
+        for index, own in enumerate(self.param_groups):
+            if own is group:
+                for engine in self._engines.get(index, []):
+                    if engine.names == self._names(group):
+                        engine.core.set(**self._numbers(group))
 
     @property
     def lr(self) -> float:
@@ -111,32 +159,27 @@ class Optimizer:
         for index, group in enumerate(self.param_groups):
             for engine in self._engines_of(index, group):
                 engine.core.set(**self._numbers(group))
-                engine.core.step([p.grad for p in engine.parameters])
+                skip = self._skip and self._skip[str(engine.parameters[0].device)]
+                engine.core.step([p.grad for p in engine.parameters], skip)
         return loss
 
     def _engines_of(self, index: int, group: dict[str, Any]) -> list[_Engine]:
         engines = self._engines.get(index)
-        if engines is not None and all(e.current() for e in engines):
+        if engines is not None and all(e.current(self._names(group)) for e in engines):
             return engines
         made = self._build(group)
-        if engines is not None:  # the module has moved: the states follow
-            old = [(e, e.states()) for e in engines]
-            for e in made:
-                for i, p in enumerate(e.parameters):
-                    for source, states in old:
-                        if id(p) in states:
-                            for target, state in zip(e.core.states(i), states[id(p)], strict=True):
-                                target.copy_(state)
-                            e.core.numbers.copy_(source.core.numbers)
+        if engines is not None:  # the module has moved, or the rule keeps other states now: what it has follows
+            old = {id(p): (states, progress) for e in engines for p, states, progress in e.states()}
+            for p, states, progress in (entry for e in made for entry in e.states()):
+                progress.copy_(old[id(p)][1])
+                for name in states.keys() & old[id(p)][0].keys():
+                    states[name].copy_(old[id(p)][0][name])
         self._engines[index] = made
         return made
 
     def _build(self, group: dict[str, Any]) -> list[_Engine]:
-        kinds: dict[tuple, list[Tensor]] = {}
-        for p in group["params"]:
-            kinds.setdefault((str(p.dtype), str(p.device)), []).append(p)
         settings = {"rule": self._rule, **self._numbers(group), **self._flags(group)}
-        return [_Engine(parameters, settings) for parameters in kinds.values()]
+        return [_Engine(parameters, self._names(group), settings) for parameters in by_kind(group["params"])]
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets all gradients, or fills them with 0."""
@@ -148,47 +191,56 @@ class Optimizer:
     # State ------------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """States by parameter number, and the groups with numbers for tensors."""
-        state: dict[int, dict[str, Tensor]] = {}
-        groups, number = [], 0
+        """States by parameter number, and the groups with numbers for tensors: in PyTorch's format, which it loads."""
+        found: dict[int, dict[str, Tensor]] = {}
+        groups, first = [], 0
         for index, group in enumerate(self.param_groups):
-            numbers = list(range(number, number + len(group["params"])))
-            number += len(numbers)
-            groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": numbers})
-            place = {id(p): n for p, n in zip(group["params"], numbers, strict=True)}
-            for engine in self._engines.get(index, []):
-                for i, p in enumerate(engine.parameters):
-                    named = dict(zip(self._names, engine.core.states(i), strict=False))
-                    state[place[id(p)]] = {**named, "numbers": engine.core.numbers}
-        return {
-            "state": {n: {k: t.detach().clone() for k, t in s.items()} for n, s in sorted(state.items())},
-            "param_groups": groups,
-        }
+            place = {id(p): first + i for i, p in enumerate(group["params"])}
+            first += len(place)
+            groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": list(place.values())})
+            for p, states, progress in (entry for e in self._engines.get(index, []) for entry in e.states()):
+                made = {"step": progress[2], "bias_correction": progress[:2], **states}
+                found[place[id(p)]] = {k: t.detach().clone() for k, t in made.items()}
+        return {"state": dict(sorted(found.items())), "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what state_dict() of the same kind of optimizer returned."""
-        groups, state = state_dict["param_groups"], state_dict["state"]
-        sizes = [len(g["params"]) for g in self.param_groups]
-        if [len(g["params"]) for g in groups] != sizes:
-            _fail(
-                self,
-                f"load_state_dict: expected groups of {sizes} parameters, got {[len(g['params']) for g in groups]}",
-            )
+        """Takes over what state_dict() of the same kind of optimizer returned, PyTorch's included."""
+        groups, saved = state_dict["param_groups"], state_dict["state"]
+        sizes, given = [[len(g["params"]) for g in which] for which in (self.param_groups, groups)]
+        if given != sizes:
+            _fail(self, f"load_state_dict: expected groups of {sizes} parameters, got {given}")
+        merged = [{**own, **self._options(other)} for own, other in zip(self.param_groups, groups, strict=True)]
+        for group in merged:
+            self._check(group)
         self._engines = {}
-        for index, (own, given) in enumerate(zip(self.param_groups, groups, strict=True)):
-            own.update({k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k != "params"})
-            place = {id(p): n for p, n in zip(own["params"], given["params"], strict=True)}
-            if not any(n in state for n in given["params"]):
+        for index, (own, other) in enumerate(zip(self.param_groups, groups, strict=True)):
+            own.update({k: v for k, v in merged[index].items() if k != "params"})
+            place = {id(p): n for p, n in zip(own["params"], other["params"], strict=True)}
+            if not any(n in saved for n in place.values()):
                 continue
             self._engines[index] = self._build(own)
-            for engine in self._engines[index]:
-                for i, p in enumerate(engine.parameters):
-                    saved = state.get(place[id(p)], {})
-                    for name, target in zip(self._names, engine.core.states(i), strict=False):
-                        if name in saved:
-                            target.copy_(as_tensor(saved[name]))
-                    if "numbers" in saved:
-                        engine.core.numbers.copy_(as_tensor(saved["numbers"]))
+            for p, states, progress in (entry for e in self._engines[index] for entry in e.states()):
+                entry = saved.get(place[id(p)], {})
+                for name in states.keys() & {k for k, v in entry.items() if v is not None}:
+                    states[name].copy_(as_tensor(entry[name]))
+                progress.copy_(self._progress(own, entry))
+
+    def _options(self, group: dict[str, Any]) -> dict[str, Any]:
+        """Those of a saved group that mean something here."""
+        for name in _TORCH_UNSUPPORTED & group.keys():
+            if group[name]:
+                _fail(self, f"load_state_dict: {name}: expected False, got {group[name]}")
+        out = {k: v for k, v in group.items() if k not in {"params", *_TORCH_ONLY, *_TORCH_UNSUPPORTED}}
+        out["lr"] = float(out["lr"])
+        return {k: tuple(v) if isinstance(v, list) else v for k, v in out.items()}
+
+    def _progress(self, group: dict[str, Any], entry: dict[str, Any]) -> Tensor:
+        """Bias corrections and steps of a saved state; PyTorch saves the steps only, and SGD's not even those."""
+        steps = float(entry.get("step", 1.0 if entry.get("momentum_buffer") is not None else 0.0))
+        numbers = self._numbers(group)
+        kept = entry.get("bias_correction")
+        corrections = [1 - numbers.get(b, 0.0) ** steps for b in ("beta1", "beta2")] if kept is None else kept.tolist()
+        return tensor([*corrections, steps], dtype=_core.float64)
 
     def __repr__(self) -> str:
         options = [", ".join(f"{k}={v}" for k, v in g.items() if k != "params") for g in self.param_groups]
@@ -208,7 +260,7 @@ class SGD(Optimizer):
     0.5
     """
 
-    _rule, _names = "sgd", ("momentum_buffer",)
+    _rule = "sgd"
 
     def __init__(
         self,
@@ -244,6 +296,9 @@ class SGD(Optimizer):
     def _flags(self, group: dict[str, Any]) -> dict[str, bool]:
         return {"nesterov": group["nesterov"]}
 
+    def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] else ()
+
 
 class RMSprop(Optimizer):
     """Gradients over the root of their mean square.
@@ -258,7 +313,7 @@ class RMSprop(Optimizer):
     tensor([0.9000])
     """
 
-    _rule, _names = "rmsprop", ("square_avg", "grad_avg", "momentum_buffer")
+    _rule = "rmsprop"
 
     def __init__(
         self,
@@ -292,6 +347,10 @@ class RMSprop(Optimizer):
     def _flags(self, group: dict[str, Any]) -> dict[str, bool]:
         return {"centered": group["centered"]}
 
+    def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        optional = (("grad_avg", group["centered"]), ("momentum_buffer", group["momentum"]))
+        return ("square_avg", *(name for name, kept in optional if kept))
+
 
 class _Betas(Optimizer):
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
@@ -303,6 +362,9 @@ class _Betas(Optimizer):
             "beta2": beta2,
             "eps": group.get("eps", 0.0),
         }
+
+    def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
 
 
 class Adam(_Betas):
@@ -318,7 +380,7 @@ class Adam(_Betas):
     tensor([0.9000])
     """
 
-    _rule, _names = "adam", ("exp_avg", "exp_avg_sq")
+    _rule = "adam"
 
     def __init__(
         self,
@@ -370,9 +432,12 @@ class Lion(_Betas):
     tensor([0.9000])
     """
 
-    _rule, _names = "lion", ("exp_avg",)
+    _rule = "lion"
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": tuple(betas), "weight_decay": weight_decay})
+
+    def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg",)

@@ -13,7 +13,15 @@ VKML_PYTHON(arange) {
             return stop ? arange(start, *stop, step, dtype, on) : arange(0, start, step, dtype, on);
         },
         "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), "device"_a = nb::none(),
-        "start, start + step, ... before stop; arange(stop) starts at 0. Integers give int64 and stay exact.");
+        R"(start, start + step, ... before stop; arange(stop) starts at 0. Integers give int64 and stay exact.
+
+Examples
+--------
+>>> vkml.arange(2, 10, 3)
+tensor([2, 5, 8])
+>>> vkml.arange(3, dtype="float32")
+tensor([0., 1., 2.])
+)");
     m.def(
         "linspace",
         [](const Scalar& start, const Scalar& stop, std::int64_t steps, std::optional<DType> dtype,
@@ -21,7 +29,13 @@ VKML_PYTHON(arange) {
             return linspace(start, stop, steps, dtype.value_or(default_dtype()), device.value_or(default_device()));
         },
         "start"_a, "stop"_a, "steps"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
-        "`steps` numbers from start to stop, both included.");
+        R"(`steps` numbers from start to stop, both included.
+
+Examples
+--------
+>>> vkml.linspace(0, 1, 5)
+tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+)");
     m.def(
         "eye",
         [](std::int64_t n, std::optional<std::int64_t> columns, std::optional<DType> dtype,
@@ -29,5 +43,12 @@ VKML_PYTHON(arange) {
             return eye(n, columns.value_or(n), dtype.value_or(default_dtype()), device.value_or(default_device()));
         },
         "n"_a, "m"_a = nb::none(), "dtype"_a = nb::none(), "device"_a = nb::none(),
-        "Ones on the diagonal, zeros elsewhere.");
+        R"(Ones on the diagonal, zeros elsewhere.
+
+Examples
+--------
+>>> vkml.eye(2, 3)
+tensor([[1., 0., 0.],
+        [0., 1., 0.]])
+)");
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostStride = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kMostWidth = 256, kMostWide = 128;  // columns of the Vulkan kernels
-constexpr std::uint32_t kWideShared = 28672;  // bytes
+constexpr std::uint32_t kWideShared = 28672;               // bytes
 constexpr std::int64_t kSplitRows = 16, kSplitColumns = 512;
 
 /// Strides of a view along [B, heads, rows, columns]; false if the outer axes have no common one, or one is too long.

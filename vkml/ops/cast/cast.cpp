@@ -12,9 +12,21 @@ namespace {
 constexpr std::uint32_t kThreads = 128;
 constexpr int kAxes = 6;
 
+bool is_f32_or_16(DType dtype) { return is_floating(dtype) && dtype != DType::f64; }
+
+bool cast_in_vectors(const Tensor& input, const Tensor& out) {
+    constexpr std::uint64_t kPer = 8;
+    if (!is_f32_or_16(input.dtype()) || !is_f32_or_16(out.dtype())) return false;
+    if (!input.is_contiguous() || input.address() % 16 != 0) return false;
+    const CastWideArgs args{input.address(), out.address(), static_cast<std::uint64_t>(out.numel())};
+    stream_of(out).launch(cast_wide_kernel, input.dtype(), Spec{kThreads, static_cast<std::uint32_t>(out.dtype())},
+                          linear_grid(ceil_div(args.count, kThreads * kPer)), args, {input}, {out});
+    return true;
+}
+
 Tensor cast_values(const Tensor& input, DType dtype) {
     Tensor out = empty(input.shape(), dtype, input.device());
-    if (out.numel() == 0) return out;
+    if (out.numel() == 0 || cast_in_vectors(input, out)) return out;
     CastArgs args{.in = input.address(),
                   .out = out.address(),
                   .count = static_cast<std::uint64_t>(out.numel()),

@@ -11,8 +11,6 @@
 namespace vkml {
 namespace {
 
-constexpr std::int64_t kBlock = 1024;
-
 // Types that C++ has no word for.
 struct Half {
     std::uint16_t bits;
@@ -168,6 +166,12 @@ void cast_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
         default:
             return cast_from<double>(args, to, rank);
     }
+}
+
+void cast_wide_cpu(const void* raw, DType dtype, const Spec& spec, Grid grid) {
+    const auto& wide = *static_cast<const CastWideArgs*>(raw);
+    const CastArgs args{.in = wide.in, .out = wide.out, .count = wide.count, .strides = {}, .sizes = {}};
+    cast_cpu(&args, dtype, Spec{spec[0], spec[1], 0}, grid);
 }
 
 }  // namespace vkml

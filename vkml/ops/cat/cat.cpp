@@ -5,6 +5,7 @@
 #include "vkml/autograd/node.h"
 #include "vkml/ops/cast/cast.h"
 #include "vkml/ops/cat/move.h"
+#include "vkml/ops/fill/fill.h"
 #include "vkml/ops/shape/shape.h"
 #include "vkml/runtime/registry.h"
 
@@ -54,6 +55,21 @@ Shape joined_shape(std::span<const Tensor> tensors, std::int64_t dim, int& axis)
         shape[axis] += t.shape()[axis];
     }
     return shape;
+}
+
+/// The gradients of a split's pieces, one after the other; zeros for a piece nobody used.
+Tensor joined_gradients(const Backward& b, const Shape& shape, std::span<const std::int64_t> lengths, int axis) {
+    std::vector<Tensor> pieces(lengths.size());
+    const Tensor* given = nullptr;
+    for (std::size_t i = 0; i < lengths.size(); i++)
+        if ((pieces[i] = b.grad(static_cast<int>(i))).defined()) given = &pieces[i];
+    for (std::size_t i = 0; i < lengths.size(); i++) {
+        if (pieces[i].defined()) continue;
+        Shape piece = shape;
+        piece[axis] = lengths[i];
+        pieces[i] = expand(full(Shape::filled(shape.size(), 1), 0.0, given->dtype(), given->device()), piece);
+    }
+    return cat(pieces, axis);
 }
 
 }  // namespace
@@ -125,10 +141,15 @@ std::vector<Tensor> split(const Tensor& input, std::span<const std::int64_t> siz
     std::vector<Tensor> out;
     std::int64_t at = 0;
     for (std::int64_t size : sizes) {
-        out.push_back(narrow(input, axis, at, size));
+        out.push_back(input.view(slice(input.layout(), axis, at, at + size, 1)));
         at += size;
     }
-    return out;
+    const TensorArg inputs[] = {input};
+    // One node for all pieces: their gradients are joined once, where a node each would fill and add whole tensors.
+    return record("split", out, inputs, view_of_input,
+                  [shape = input.shape(), lengths = std::vector(sizes.begin(), sizes.end()), axis](const Backward& b) {
+                      return Grads{joined_gradients(b, shape, lengths, axis)};
+                  });
 }
 
 std::vector<Tensor> chunk(const Tensor& input, std::int64_t chunks, std::int64_t dim) {

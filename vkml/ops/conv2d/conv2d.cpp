@@ -4,19 +4,18 @@
 
 #include "vkml/autograd/node.h"
 #include "vkml/ops/cat/cat.h"
+#include "vkml/ops/conv2d/conv2d_choice.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/elementwise/elementwise.h"
-#include "vkml/ops/im2col/im2col.h"
-#include "vkml/ops/matmul/matmul.h"
+#include "vkml/ops/fill/fill.h"
 #include "vkml/ops/reduce/reduce.h"
 #include "vkml/ops/shape/shape.h"
-#include "vkml/runtime/decisions.h"
 #include "vkml/runtime/registry.h"
 
 namespace vkml {
 namespace {
 
-constexpr std::int64_t kColumnBytes = std::int64_t{256} << 20;
+using namespace conv;
 
 void check_conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, const Window& window,
                   std::int64_t groups) {
@@ -40,63 +39,170 @@ void check_conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
     common_device("conv2d", {&input, &weight, &bias});
 }
 
-/// True when the columns are the input itself.
-bool is_pointwise(const Window& w) { return w.kernel == Int2(1) && w.stride == Int2(1) && w.padding == Int2(0); }
-
-/// (N, groups, C / groups kh kw, L)
-Tensor columns(const Tensor& input, const Window& window, std::int64_t groups) {
-    const Int2 out = window.positions({input.size(2), input.size(3)});
-    const std::int64_t rows = input.size(1) / groups * window.kernel.h * window.kernel.w;
-    const Shape shape{input.size(0), groups, rows, out.h * out.w};
-    return reshape(is_pointwise(window) ? input : im2col(input, window), shape);
-}
-
-/// (groups, C_out / groups, C / groups kh kw)
-Tensor weight_matrix(const Tensor& weight, std::int64_t groups) {
-    return reshape(weight, {groups, weight.size(0) / groups, weight.size(1) * weight.size(2) * weight.size(3)});
-}
-
-/// Samples whose columns fit the buffer; at least one.
-std::int64_t samples_at_once(const Tensor& input, const Window& window) {
-    const Int2 out = window.positions({input.size(2), input.size(3)});
-    const std::int64_t each = input.size(1) * window.kernel.h * window.kernel.w * out.h * out.w *
-                              static_cast<std::int64_t>(itemsize(input.dtype()));
-    return std::clamp<std::int64_t>(kColumnBytes / std::max<std::int64_t>(1, each), 1,
-                                    std::max<std::int64_t>(1, input.size(0)));
-}
-
-Tensor product(const Tensor& input, const Tensor& weight, const Tensor& bias, const Window& window,
-               std::int64_t groups) {
-    const Int2 out = window.positions({input.size(2), input.size(3)});
-    const Tensor matrix = weight_matrix(weight, groups);
-    const std::int64_t step = samples_at_once(input, window);
-    std::vector<Tensor> parts;
-    for (std::int64_t n = 0; n == 0 || n < input.size(0); n += step) {
-        const Tensor some = step >= input.size(0) ? input : narrow(input, 0, n, std::min(step, input.size(0) - n));
-        Tensor part =
-            reshape(matmul(matrix, columns(some, window, groups)), {some.size(0), weight.size(0), out.h, out.w});
-        if (bias.defined()) part = add(part, reshape(bias, {weight.size(0), 1, 1}));
-        parts.push_back(part);
+/// The size of the result.
+Int2 check_transposed(const Tensor& input, const Tensor& weight, const Tensor& bias, const Window& w, Int2 more,
+                      std::int64_t groups) {
+    constexpr std::string_view op = "conv_transpose2d";
+    check(input.ndim() == 4, op, ": expected rank 4, got ", input.shape());
+    check<DTypeError>(is_floating(input.dtype()), op, ": expected a floating-point tensor, got ", input.dtype());
+    check<DTypeError>(weight.dtype() == input.dtype(), op, ": weight: expected ", input.dtype(), ", got ", weight.dtype());
+    const std::int64_t channels = input.size(1);
+    check(groups >= 1 && channels % groups == 0, op, ": groups: expected a divisor of ", channels, ", got ", groups);
+    check(weight.size(0) == channels, op, ": weight: expected ", channels, " input channels, got ", weight.size(0));
+    check(weight.size(1) >= 1, op, ": weight: expected at least 1 output channel, got ", weight.shape());
+    if (bias.defined()) {
+        const Shape shape{weight.size(1) * groups};
+        check<DTypeError>(bias.dtype() == input.dtype(), op, ": bias: expected ", input.dtype(), ", got ", bias.dtype());
+        check(bias.shape() == shape, op, ": bias: expected shape ", shape, ", got ", bias.shape());
     }
-    return parts.size() == 1 ? parts[0] : cat(parts, 0);
+    check(input.size(2) >= 1 && input.size(3) >= 1, op, ": expected a non-empty image, got ", input.shape());
+    check(more.h >= 0 && more.w >= 0 && more.h < std::max(w.stride.h, w.dilation.h) &&
+              more.w < std::max(w.stride.w, w.dilation.w),
+          op, ": output_padding: expected less than the stride or the dilation, got ", to_string(more));
+    const auto extent = [](std::int64_t size, std::int64_t k, std::int64_t s, std::int64_t p, std::int64_t d, std::int64_t o) {
+        return (size - 1) * s - 2 * p + d * (k - 1) + o + 1;
+    };
+    const Int2 image{extent(input.size(2), w.kernel.h, w.stride.h, w.padding.h, w.dilation.h, more.h),
+                     extent(input.size(3), w.kernel.w, w.stride.w, w.padding.w, w.dilation.w, more.w)};
+    check(image.h >= 1 && image.w >= 1, op, ": expected a result of at least one element, got ", to_string(image));
+    check_window(op, w, image);
+    common_device(op, {&input, &weight, &bias});
+    return image;
 }
 
-Grads gradients(const Backward& b, const Window& window, std::int64_t groups, bool has_bias) {
-    const Tensor input = b.input(0), weight = b.input(1), &g = b.grad();
+/// A convolution and its two gradients are each other's gradients: all three are linear in both of their tensors.
+Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias, const Sizes& sizes);
+Tensor input_gradient(const Tensor& grad, const Tensor& weight, const Sizes& sizes);
+Tensor weight_gradient(const Tensor& grad, const Tensor& input, const Sizes& sizes);
+
+Path path_of(Part part, const Sizes& sizes, const Tensor& t) {
+    Stream& on = stream_of(t);
+    return choose_path(part, sizes, t.dtype(), t.device().is_cpu(), on.limits(), on.dispatch_count());
+}
+
+/// An image whose samples 31-bit offsets can span: itself, unless its strides are huge.
+Tensor near_image(const Tensor& t) {
+    std::int64_t reach = 0;
+    for (int i = 0; i < 4; i++) reach = std::max(reach, t.size(i) * std::abs(t.strides()[i]) / (i ? 1 : t.size(0)));
+    return reach < (std::int64_t{1} << 29) ? t : contiguous(t);
+}
+
+void run(Path path, const Pass& pass) {
+    if (path == Path::direct) return run_direct(pass);
+    if (path == Path::coopmat) return run_coopmat(pass);
+    run_tile(pass);
+}
+
+Tensor run_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, const Sizes& s) {
+    const Tensor out = empty({s.batch, s.outputs, s.out.h, s.out.w}, input.dtype(), input.device());
+    if (out.numel() == 0) return out;
+    const Path path = path_of(Part::forward, s, input);
+    if (path == Path::columns || path == Path::pointwise) return columns_forward(input, weight, bias, s);
+    const Window& w = s.window;
+    run(path, {.image = near_image(input),
+               .weight = weight,
+               .bias = bias.defined() ? contiguous(bias) : bias,
+               .out = out,
+               .groups = s.groups,
+               .channels = s.channels_each(),
+               .outputs = s.outputs_each(),
+               .group_stride = s.outputs_each() * weight.strides()[0],
+               .m_stride = weight.strides()[0],
+               .c_stride = weight.strides()[1],
+               .y = forward_axis(s.out.h, w.kernel.h, w.stride.h, w.padding.h, w.dilation.h),
+               .x = forward_axis(s.out.w, w.kernel.w, w.stride.w, w.padding.w, w.dilation.w)});
+    return out;
+}
+
+Tensor run_input_gradient(const Tensor& grad, const Tensor& weight, const Sizes& s) {
+    const Path path = path_of(Part::input_gradient, s, grad);
+    if (path == Path::columns || path == Path::pointwise) return columns_input_gradient(grad, weight, s);
+    const Tensor out = empty({s.batch, s.channels, s.image.h, s.image.w}, grad.dtype(), grad.device());
+    const Window& w = s.window;
+    Pass pass{.image = near_image(grad),
+              .weight = weight,
+              .bias = {},
+              .out = out,
+              .groups = s.groups,
+              .channels = s.outputs_each(),
+              .outputs = s.channels_each(),
+              .group_stride = s.outputs_each() * weight.strides()[0],
+              .m_stride = weight.strides()[1],
+              .c_stride = weight.strides()[0],
+              .y = {},
+              .x = {}};
+    for (std::int64_t y = 0; y < std::min(w.stride.h, s.image.h); y++)
+        for (std::int64_t x = 0; x < std::min(w.stride.w, s.image.w); x++) {
+            pass.y = gradient_axis(s.image.h, w.kernel.h, w.stride.h, w.padding.h, w.dilation.h, y);
+            pass.x = gradient_axis(s.image.w, w.kernel.w, w.stride.w, w.padding.w, w.dilation.w, x);
+            run(path, pass);
+        }
+    return out;
+}
+
+Tensor run_weight_gradient(const Tensor& grad, const Tensor& input, const Sizes& s) {
+    const Path path = path_of(Part::weight_gradient, s, grad);
+    if (path == Path::columns || path == Path::pointwise) return columns_weight_gradient(grad, input, s);
+    const Tensor out = empty({s.outputs, s.channels_each(), s.window.kernel.h, s.window.kernel.w}, grad.dtype(), grad.device());
+    const Tensor image = near_image(input);
+    if (path == Path::direct)
+        direct_weight_gradient(grad, image, out, s);
+    else if (path == Path::coopmat)
+        coopmat_weight_gradient(grad, image, out, s);
+    else
+        tile_weight_gradient(grad, image, out, s);
+    return out;
+}
+
+template <class Body>
+Tensor untaped(const Body& body) {
+    const NoGrad off;
+    return body();
+}
+
+Tensor forward(const Tensor& input, const Tensor& weight, const Tensor& bias, const Sizes& s) {
+    const Tensor out = untaped([&] { return run_forward(input, weight, bias, s); });
+    const bool has_bias = bias.defined();
+    const auto backward = [s, has_bias](const Backward& b) {
+        Grads grads(has_bias ? 3 : 2);
+        if (b.needs(0)) grads[0] = input_gradient(b.grad(), b.input(1), s);
+        if (b.needs(1)) grads[1] = weight_gradient(b.grad(), b.input(0), s);
+        if (has_bias && b.needs(2)) grads[2] = sum(b.grad(), {0, 2, 3});
+        return grads;
+    };
+    if (has_bias) return record("conv2d", out, {input, weight, bias}, keep_inputs(0, 1), backward);
+    return record("conv2d", out, {input, weight}, keep_inputs(0, 1), backward);
+}
+
+Tensor input_gradient(const Tensor& grad, const Tensor& weight, const Sizes& s) {
+    const Tensor out = untaped([&] { return run_input_gradient(grad, weight, s); });
+    return record("conv2d_input_gradient", out, {grad, weight}, keep_inputs(0, 1), [s](const Backward& b) {
+        Grads grads(2);
+        if (b.needs(0)) grads[0] = forward(b.grad(), b.input(1), {}, s);
+        if (b.needs(1)) grads[1] = weight_gradient(b.input(0), b.grad(), s);
+        return grads;
+    });
+}
+
+Tensor weight_gradient(const Tensor& grad, const Tensor& input, const Sizes& s) {
+    const Tensor out = untaped([&] { return run_weight_gradient(grad, input, s); });
+    return record("conv2d_weight_gradient", out, {grad, input}, keep_inputs(0, 1), [s](const Backward& b) {
+        Grads grads(2);
+        if (b.needs(0)) grads[0] = forward(b.input(1), b.grad(), {}, s);
+        if (b.needs(1)) grads[1] = input_gradient(b.input(0), b.grad(), s);
+        return grads;
+    });
+}
+
+Sizes sizes_of(const Tensor& input, const Tensor& weight, const Window& window, std::int64_t groups) {
     const Int2 image{input.size(2), input.size(3)};
-    Grads grads(has_bias ? 3 : 2);
-    const Tensor matrices = reshape(g, {g.size(0), groups, g.size(1) / groups, g.size(2) * g.size(3)});
-    if (b.needs(0)) {
-        const Tensor cols = matmul(transpose(weight_matrix(weight, groups), -2, -1), matrices);
-        const Shape flat{input.size(0), input.size(1) * window.kernel.h * window.kernel.w, g.size(2) * g.size(3)};
-        grads[0] = is_pointwise(window) ? reshape(cols, input.shape()) : col2im(reshape(cols, flat), image, window);
-    }
-    if (b.needs(1)) {
-        const Tensor each = matmul(matrices, transpose(columns(input, window, groups), -2, -1));
-        grads[1] = reshape(sum(each, {0}), weight.shape());
-    }
-    if (has_bias && b.needs(2)) grads[2] = sum(g, {0, 2, 3});
-    return grads;
+    return {.batch = input.size(0),
+            .channels = input.size(1),
+            .outputs = weight.size(0),
+            .groups = groups,
+            .image = image,
+            .out = window.positions(image),
+            .window = window};
 }
 
 }  // namespace
@@ -108,25 +214,7 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
         return squeeze(conv2d(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), {0});
     const Window window{{weight.size(2), weight.size(3)}, stride, padding, dilation};
     check_conv2d(input, weight, bias, window, groups);
-    if (recording_decisions())
-        publish({.site = "conv2d.path",
-                 .op = "conv2d",
-                 .chose = is_pointwise(window) ? "pointwise" : "im2col",
-                 .instead_of = "",
-                 .because = is_pointwise(window) ? "a 1x1 kernel reads the input as its columns" : "the general path",
-                 .seq = 0,
-                 .dispatch = stream_of(input).dispatch_count()});
-    Tensor out;
-    {
-        NoGrad off;
-        out = product(input, weight, bias, window, groups);
-    }
-    const bool has_bias = bias.defined();
-    const auto backward = [window, groups, has_bias](const Backward& b) {
-        return gradients(b, window, groups, has_bias);
-    };
-    if (has_bias) return record("conv2d", out, {input, weight, bias}, keep_inputs(0, 1), backward);
-    return record("conv2d", out, {input, weight}, keep_inputs(0, 1), backward);
+    return forward(input, weight, bias, sizes_of(input, weight, window, groups));
 }
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int2 stride, std::string_view padding,
@@ -142,6 +230,34 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
     for (const auto& [axis, odd] : {std::pair{-2, zeros.h % 2}, std::pair{-1, zeros.w % 2}})
         if (odd) out = narrow(out, axis, 1, out.size(axis) - 1);
     return contiguous(out);
+}
+
+Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int2 stride, Int2 padding,
+                        Int2 output_padding, std::int64_t groups, Int2 dilation) {
+    check(weight.ndim() == 4, "conv_transpose2d: weight: expected rank 4, got ", weight.shape());
+    if (input.ndim() == 3)
+        return squeeze(conv_transpose2d(unsqueeze(input, 0), weight, bias, stride, padding, output_padding, groups, dilation), {0});
+    const Window window{{weight.size(2), weight.size(3)}, stride, padding, dilation};
+    const Int2 image = check_transposed(input, weight, bias, window, output_padding, groups);
+    const Int2 positions = window.positions(image);
+    // With an output padding of a stride or more the image has positions that the input lacks: zeros.
+    Tensor grad = input;
+    for (const auto& [axis, missing] : {std::pair{2, positions.h - input.size(2)}, std::pair{3, positions.w - input.size(3)}})
+        if (missing > 0) {
+            Shape shape = grad.shape();
+            shape[axis] = missing;
+            const Tensor parts[] = {grad, full(shape, 0.0, grad.dtype(), grad.device())};
+            grad = cat(parts, axis);
+        }
+    const Sizes sizes{.batch = input.size(0),
+                      .channels = weight.size(1) * groups,
+                      .outputs = weight.size(0),
+                      .groups = groups,
+                      .image = image,
+                      .out = positions,
+                      .window = window};
+    const Tensor out = input_gradient(grad, weight, sizes);
+    return bias.defined() ? add(out, reshape(bias, {bias.size(0), 1, 1})) : out;
 }
 
 }  // namespace vkml

@@ -7,6 +7,10 @@
 namespace vkml {
 namespace {
 
+struct Wide {
+    std::uint64_t low, high;
+};
+
 /// Walks the outer axes as an odometer and copies the innermost one as a run.
 template <class T>
 void copy_elements(const CopyArgs& args, int rank, bool scatter) {
@@ -50,6 +54,7 @@ void copy_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const CopyArgs*>(raw);
     const int rank = static_cast<int>(spec[1]);
     const bool scatter = spec[2] != 0;
+    if (dtype == DType::none) return copy_elements<Wide>(args, rank, scatter);
     switch (itemsize(dtype)) {
         case 1:
             return copy_elements<std::uint8_t>(args, rank, scatter);

@@ -5,13 +5,13 @@
 #include "vkml/core/tensor.h"
 #include "vkml/runtime/kernel.h"
 
-/// The operators behind index.h. An index here is int64 or int32; kNoSkip, or a value that stands for "no row".
+/// The operators behind index.h. An index here is int64 or int32; `skip` is a row, kNoRow or kNoSkip.
 namespace vkml {
-
-inline constexpr std::int64_t kNoSkip = std::numeric_limits<std::int64_t>::min();
 
 /// What checked (wrapped, in range) indices use for one that was out of range.
 inline constexpr std::int64_t kNoRow = -1;
+/// For `skip`: every index has to be a row. Kernels skip nothing below kNoRow, so no index means this by accident.
+inline constexpr std::int64_t kNoSkip = std::numeric_limits<std::int64_t>::min();
 
 void check_index_dtype(std::string_view op, const Tensor& index);
 

@@ -10,7 +10,7 @@ struct KeysArgs {
     VKML_PTR(uint) positions;
     VKML_PTR(uint) fault;
     int64_t extent;
-    int64_t skip;
+    int64_t skip;         // none below -1
     uint32_t strides[8];  // outermost first
     uint32_t sizes[8];
     uint32_t dim_stride;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "vkml/core/float16.h"
+#include "vkml/ops/index/index_kernels.h"
 #include "vkml/ops/index/scatter_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
 #include "vkml/runtime/fault.h"
@@ -18,7 +19,7 @@ void keys_of(const KeysArgs& args, int rank) {
             const auto at = static_cast<std::int64_t>(index[i]);
             positions[i] = static_cast<std::uint32_t>(i);
             keys[i] = args.sentinel;
-            if (at == args.skip) continue;
+            if (at == args.skip && at >= kNoRow) continue;
             if (at < 0 || at >= args.extent) {
                 report_fault(args.fault, FaultCode::index_out_of_range, args.site, at, args.extent);
                 continue;

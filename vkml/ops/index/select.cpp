@@ -35,9 +35,9 @@ void select_elements(const SelectArgs& args) {
             const std::int64_t outer = line / args.rows, row = line % args.rows;
             const auto at = static_cast<std::int64_t>(index[row * args.index_stride]);
             T* to = output + line * inner;
-            if (at == args.skip || at < 0 || at >= args.extent) {
-                if (at != args.skip)
-                    report_fault(args.fault, FaultCode::index_out_of_range, args.site, at, args.extent);
+            const bool skipped = at == args.skip && at >= kNoRow;
+            if (skipped || at < 0 || at >= args.extent) {
+                if (!skipped) report_fault(args.fault, FaultCode::index_out_of_range, args.site, at, args.extent);
                 std::memset(static_cast<void*>(to), 0, static_cast<std::size_t>(inner) * sizeof(T));
                 continue;
             }

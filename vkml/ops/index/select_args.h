@@ -11,7 +11,7 @@ struct SelectArgs {
     VKML_PTR(uint) fault;
     int64_t outer_stride, row_stride, inner_stride, index_stride;
     int64_t extent;  // of the indexed axis
-    int64_t skip;
+    int64_t skip;    // none below -1
     uint64_t count;
     uint32_t rows, inner;
     uint32_t site;

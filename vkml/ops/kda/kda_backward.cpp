@@ -4,6 +4,7 @@
 #include "vkml/autograd/node.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/fill/fill.h"
+#include "vkml/ops/kda/kda_fast.h"
 #include "vkml/ops/kda/kda_internal.h"
 #include "vkml/ops/kda/kda_launch.h"
 #include "vkml/ops/shape/shape.h"
@@ -71,7 +72,11 @@ StateView state_before(const Problem& p, const Inputs& in, const Tensor& boundar
 }  // namespace
 
 void run_backward(std::string_view op, const Problem& p, const Inputs& in, const Tensor& grad_output,
-                  const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out) {
+                  const Tensor& grad_final_state, const Tensor& boundaries, const KdaGradients& out,
+                  KdaPrecision precision) {
+    if (precision == KdaPrecision::fast && !p.device.is_cpu() &&
+        run_backward_fast(op, p, in, grad_output, grad_final_state, boundaries, out))
+        return;
     // Slabs start where a tile and a chunk do, if a slab can be that long.
     const std::int64_t align =
         boundaries.defined() && p.chunk_size < p.T ? p.chunk_size / std::gcd(p.chunk_size, kTile) : 1;
@@ -125,7 +130,7 @@ KdaGradients backward_empty(const Problem& p, const Inputs& in, const Tensor& gr
 KdaGradients chunk_kda_backward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& log_decay,
                                 const Tensor& beta, const Tensor& initial_state, const Tensor& grad_output,
                                 const Tensor& grad_final_state, const Tensor& boundaries, std::optional<double> scale,
-                                std::int64_t chunk_size, KdaPrecision) {
+                                std::int64_t chunk_size, KdaPrecision precision) {
     constexpr std::string_view op = "chunk_kda_backward";
     const kda::Inputs in{query, key, value, log_decay, beta, initial_state};
     const kda::Problem p = kda::check_inputs(op, in, scale, chunk_size);
@@ -135,7 +140,7 @@ KdaGradients chunk_kda_backward(const Tensor& query, const Tensor& key, const Te
     KdaGradients out{empty(query.shape(), p.dtype, p.device),   empty(query.shape(), p.dtype, p.device),
                      empty(p.value_shape(), p.dtype, p.device), empty(log_decay.shape(), p.wide, p.device),
                      empty(beta.shape(), p.wide, p.device),     empty(p.state_shape(), p.wide, p.device)};
-    kda::run_backward(op, p, in, grad_output, grad_final_state, boundaries, out);
+    kda::run_backward(op, p, in, grad_output, grad_final_state, boundaries, out, precision);
     return out;
 }
 

@@ -15,9 +15,14 @@ struct PrepareScratch {
           lower(4096),
           rows(static_cast<std::size_t>(kp)),
           columns(static_cast<std::size_t>(16 * kp)),
-          decay(static_cast<std::size_t>(kp)) {}
+          decay(static_cast<std::size_t>(kp)),
+          wide_kk(4096),
+          wide_rows(static_cast<std::size_t>(64 * kp)),
+          wide_columns(static_cast<std::size_t>(16 * kp)) {}
     Factors<R> f;
     std::vector<R> kk, lower, rows, columns, decay;
+    // KK is summed in double: with parallel keys and beta near 2 the solve amplifies its rounding (kda.md 5.3).
+    std::vector<double> wide_kk, wide_rows, wide_columns;
 };
 
 /// qg, kt and kg: the block factors times those of the blocks before and after.
@@ -38,6 +43,20 @@ void store_outer(const Factors<R>& f, const Extents& e, R* slot) {
         }
 }
 
+template <class R>
+double wide_dot(const R* x, const R* y, std::int64_t n) {
+    if constexpr (sizeof(R) == 8) {
+        return dot(x, y, n);
+    } else {
+        const hn::ScalableTag<double> d;
+        const hn::Rebind<float, decltype(d)> half;
+        auto sum = hn::Zero(d);
+        for (std::int64_t i = 0; i < n; i += static_cast<std::int64_t>(hn::Lanes(d)))
+            sum = hn::MulAdd(hn::PromoteTo(d, hn::LoadU(half, x + i)), hn::PromoteTo(d, hn::LoadU(half, y + i)), sum);
+        return hn::GetLane(hn::SumOfLanes(d, sum));
+    }
+}
+
 /// KK and A over one 16-row diagonal block: products of exp(g) run down the rows.
 template <class R>
 void pairs_within(const Factors<R>& f, R scale, std::int64_t first, R* kd, R* kk, R* a) {
@@ -49,7 +68,7 @@ void pairs_within(const Factors<R>& f, R scale, std::int64_t first, R* kd, R* kk
         for (std::int64_t i = j + 1; i < first + 16; i++) {
             for (std::int64_t c = 0; c < kp; c += static_cast<std::int64_t>(hn::Lanes(d)))
                 hn::StoreU(hn::Mul(hn::LoadU(d, kd + c), hn::LoadU(d, f.a + i * kp + c)), d, kd + c);
-            kk[i * 64 + j] = dot(f.k + i * kp, kd, kp);
+            kk[i * 64 + j] = static_cast<R>(wide_dot(f.k + i * kp, kd, kp));
             a[i * 64 + j] = scale * dot(f.q + i * kp, kd, kp);
         }
     }
@@ -61,18 +80,23 @@ void pairs(PrepareScratch<R>& s, const Extents& e, R* a) {
     const std::int64_t kp = e.kp;
     const R scale = static_cast<R>(e.scale);
     R* kk = s.kk.data();
-    std::fill(kk, kk + 4096, R(0));
     std::fill(a, a + 4096, R(0));
+    std::copy(s.f.kp_, s.f.kp_ + 64 * kp, s.wide_rows.begin());
+    std::fill(s.wide_kk.begin(), s.wide_kk.end(), 0.0);
     for (std::int64_t from = 1; from < 4; from++)
         for (std::int64_t to = 0; to < from; to++) {
             decay_between(s.f, from, to, s.decay.data());
             for (std::int64_t c = 0; c < kp; c++)
-                for (std::int64_t j = 0; j < 16; j++)
-                    s.columns[static_cast<std::size_t>(c * 16 + j)] =
-                        s.f.ke[(to * 16 + j) * kp + c] * s.decay[static_cast<std::size_t>(c)];
-            product(kk + from * 1024 + to * 16, 64, s.f.kp_ + from * 16 * kp, kp, 1, s.columns.data(), 16, 16, 16, kp);
+                for (std::int64_t j = 0; j < 16; j++) {
+                    const auto at = static_cast<std::size_t>(c * 16 + j);
+                    s.columns[at] = s.f.ke[(to * 16 + j) * kp + c] * s.decay[static_cast<std::size_t>(c)];
+                    s.wide_columns[at] = s.columns[at];
+                }
+            product(s.wide_kk.data() + from * 1024 + to * 16, 64, s.wide_rows.data() + from * 16 * kp, kp, 1,
+                    s.wide_columns.data(), 16, 16, 16, kp);
             product(a + from * 1024 + to * 16, 64, s.f.qp + from * 16 * kp, kp, 1, s.columns.data(), 16, 16, 16, kp);
         }
+    std::transform(s.wide_kk.begin(), s.wide_kk.end(), kk, [](double x) { return static_cast<R>(x); });
     for (std::int64_t i = 16; i < 64; i++)
         for (std::int64_t j = 0; j < i / 16 * 16; j++) a[i * 64 + j] *= scale;
     for (std::int64_t block = 0; block < 4; block++) pairs_within(s.f, scale, block * 16, s.rows.data(), kk, a);

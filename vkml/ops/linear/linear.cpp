@@ -1,7 +1,11 @@
 #include "vkml/ops/linear/linear.h"
 
+#include <array>
+#include <span>
+
 #include "vkml/autograd/node.h"
 #include "vkml/ops/elementwise/elementwise.h"
+#include "vkml/ops/elementwise/elementwise_internal.h"
 #include "vkml/ops/fill/fill.h"
 #include "vkml/ops/matmul/gemm.h"
 #include "vkml/ops/matmul/matmul.h"
@@ -29,8 +33,16 @@ void check_linear(const Tensor& input, const Tensor& weight, const Tensor& bias)
     common_device("linear", {&input, &weight, &bias});
 }
 
-Grads gradients(const Backward& b, bool has_bias) {
-    const Tensor &input = b.input(0), &weight = b.input(1), &g = b.grad();
+Activation activation_named(std::string_view name) {
+    constexpr std::string_view kNames[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
+    for (int i = 0; i < 5; i++)
+        if (name == kNames[i]) return static_cast<Activation>(i);
+    fail<ShapeError>("linear: activation: expected none, relu, gelu, gelu_tanh or silu, got ", name);
+}
+
+/// `g` is the gradient of the sum before any activation.
+Grads gradients(const Backward& b, const Tensor& g, bool has_bias) {
+    const Tensor input = b.input(0), weight = b.input(1);
     Grads grads(has_bias ? 3 : 2);
     if (b.needs(0)) grads[0] = matmul(g, weight);
     if (b.needs(1)) {
@@ -46,20 +58,32 @@ Grads gradients(const Backward& b, bool has_bias) {
 
 }  // namespace
 
-Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, std::string_view activation) {
     check_linear(input, weight, bias);
+    const Activation after = activation_named(activation);
+    const std::array<TensorArg, 3> all{input, weight, bias};
+    const bool has_bias = bias.defined();
+    // gelu and silu need what is before them for the gradient, so it is kept, and they run apart; relu needs itself
+    // only.
+    const bool apart =
+        after != Activation::none && after != Activation::relu && tracks(std::span(all).first(has_bias ? 3 : 2));
     Tensor out;
     {
         NoGrad off;
         const bool vector = input.ndim() == 1;
-        out = gemm("linear", vector ? unsqueeze(input, 0) : input, transpose(weight, 0, 1), bias);
+        out = gemm("linear", vector ? unsqueeze(input, 0) : input, transpose(weight, 0, 1), bias,
+                   apart ? Activation::none : after);
         if (vector) out = squeeze(out, {0});
     }
-    if (!bias.defined())
-        return record("linear", out, {input, weight}, keep_inputs(0, 1),
-                      [](const Backward& b) { return gradients(b, false); });
-    return record("linear", out, {input, weight, bias}, keep_inputs(0, 1),
-                  [](const Backward& b) { return gradients(b, true); });
+    Keep keep = keep_inputs(0, 1);
+    if (after == Activation::relu) keep.outputs = 1;
+    const auto function = [has_bias, relu = after == Activation::relu](const Backward& b) -> Grads {
+        return gradients(b, relu ? relu_backward(b.grad(), b.output()) : b.grad(), has_bias);
+    };
+    out = has_bias ? record("linear", out, {input, weight, bias}, keep, function)
+                   : record("linear", out, {input, weight}, keep, function);
+    if (!apart) return out;
+    return after == Activation::silu ? silu(out) : gelu(out, after == Activation::gelu ? "none" : "tanh");
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {

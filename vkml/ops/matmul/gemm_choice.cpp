@@ -1,84 +1,36 @@
 #include "vkml/ops/matmul/gemm_choice.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <charconv>
+#include <cmath>
 #include <string>
 
 #include "vkml/core/error.h"
-#include "vkml/ops/matmul/gemm.h"
-#include "vkml/runtime/configuration.h"
+#include "vkml/ops/matmul/gemm_product.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/grid.h"
 
 namespace vkml {
 namespace {
 
-constexpr std::size_t kWorkspace = std::size_t{64} << 20;
 constexpr std::uint32_t kMostParts = 128;
 constexpr std::uint32_t kAssumedUnits = 16;  // of a device that does not say how many it has
+constexpr std::uint32_t kLargestGrid = 65535;
 
-enum class Mode : std::uint8_t { automatic, off, forced };
-
-Mode read_mode(std::string_view name) {
-    const std::string_view value = setting(name);
-    if (value.empty() || value == "AUTO") return Mode::automatic;
-    if (value == "OFF") return Mode::off;
-    if (value == "FORCED") return Mode::forced;
-    fail<ShapeError>(name, ": expected AUTO, OFF or FORCED, got ", value);
-}
-
-/// The environment's wishes, read once.
-struct Wishes {
-    Mode gemv = read_mode("VKML_GEMV"), split = read_mode("VKML_GEMM_SPLITK");
-    std::string_view kernel = setting("VKML_GEMM_KERNEL");
-    bool db = setting_on("VKML_GEMM_DB");
-    std::uint32_t splits = 4;
-
-    Wishes() {
-        check(kernel.empty() || kernel == "naive" || kernel == "tiled" || kernel == "reg",
-              "VKML_GEMM_KERNEL: expected naive, tiled or reg, got ", kernel);
-        const std::string_view text = setting("VKML_GEMM_SPLITK_SPLITS");
-        if (text.empty()) return;
-        const auto read = std::from_chars(text.data(), text.data() + text.size(), splits);
-        check(read.ec == std::errc{} && read.ptr == text.data() + text.size() && splits >= 1 && splits <= kMostParts,
-              "VKML_GEMM_SPLITK_SPLITS: expected 1 to ", kMostParts, ", got ", text);
-    }
-};
-
-const Wishes& wishes() {
-    static const Wishes read;
-    return read;
-}
-
-struct Named {
-    std::string_view name;
-    Pipeline pipeline;
-};
-constexpr Named kNames[] = {
-    {"gemv", Pipeline::gemv},        {"gemm_naive", Pipeline::naive},   {"gemm_tiled", Pipeline::tiled},
-    {"gemm_db", Pipeline::db},       {"gemm_reg", Pipeline::reg},       {"gemm_split_k_reduce", Pipeline::split_k},
-    {"gemm_large", Pipeline::large}, {"gemm_medium", Pipeline::medium}, {"gemm_coopmat", Pipeline::coopmat}};
-
-std::atomic<int> forced_index{-1};
-
-/// A pipeline asked for by name, through force_gemm or the environment; -1 when the choice is free.
-int wanted() {
-    const int index = forced_index.load(std::memory_order_relaxed);
-    if (index >= 0) return static_cast<int>(kNames[index].pipeline);
-    const Wishes& w = wishes();
-    if (w.gemv == Mode::forced) return static_cast<int>(Pipeline::gemv);
-    if (w.db) return static_cast<int>(Pipeline::db);
-    if (w.kernel == "naive") return static_cast<int>(Pipeline::naive);
-    if (w.kernel == "tiled") return static_cast<int>(Pipeline::tiled);
-    if (w.split == Mode::forced) return static_cast<int>(Pipeline::split_k);
-    return w.kernel == "reg" ? static_cast<int>(Pipeline::reg) : -1;
-}
-
-std::int64_t tiles(const GemmProblem& p) { return ((p.m + 31) / 32) * ((p.n + 31) / 32); }
+double units(const Limits& limits) { return limits.compute_units ? limits.compute_units : kAssumedUnits; }
+std::int64_t tiles32(const GemmProblem& p) { return ((p.m + 31) / 32) * ((p.n + 31) / 32); }
 std::int64_t blocks(const GemmProblem& p) { return (p.k + 31) / 32; }
 bool is_wide(DType dtype) { return dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16; }
+bool is_asked(Pipeline pipeline) { return forced_pipeline() == static_cast<int>(pipeline); }
+
+double down(const GemmProblem& p, const Tile& t) { return static_cast<double>((p.m + t.m - 1) / t.m); }
+double across(const GemmProblem& p, const Tile& t) { return static_cast<double>((p.n + t.n - 1) / t.n); }
+double tiles(const GemmProblem& p, const Tile& t) { return down(p, t) * across(p, t) * static_cast<double>(p.batch); }
+/// The share of the tiles' outputs that exist.
+double filled(const GemmProblem& p, const Tile& t) {
+    return static_cast<double>(p.m) * static_cast<double>(p.n) / (down(p, t) * t.m * across(p, t) * t.n);
+}
+double chains(const GemmProblem& p) { return static_cast<double>((p.k + gemm_chain(p) - 1) / gemm_chain(p)); }
 
 const char* lacks_blocked(const Limits& limits) {
     if (limits.max_workgroup_invocations < 256 || limits.max_workgroup_size[0] < 256)
@@ -87,143 +39,322 @@ const char* lacks_blocked(const Limits& limits) {
     return nullptr;
 }
 
-const char* refuses_gemv(const GemmProblem& p, const Limits&) {
-    if (static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) >= 0x1p31)
-        return "more outputs than one grid takes";
-    if (wanted() == static_cast<int>(Pipeline::gemv)) return nullptr;
-    if (wanted() >= 0) return "another kernel is asked for by name";
-    if (wishes().gemv == Mode::off) return "VKML_GEMV is OFF";
-    if (p.m != 1 && p.n != 1) return "neither M nor N is 1";
+// What a pipeline cannot do, asked for or not -------------------------------------------------------------------------
+
+const char* cannot_tile(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    const Tile t = tile_of(pipeline);
+    if (p.k == 0) return "K is 0";
+    if (p.precision == Precision::exact) return "the large tiles do not keep the order of exact";
+    if (limits.max_workgroup_invocations < t.threads || limits.max_workgroup_size[0] < t.threads)
+        return "too few invocations for a large tile";
+    if (limits.shared_memory < t.shared && !emulates_cooperative()) return "too little shared memory for a large tile";
+    if (down(p, t) > kLargestGrid || across(p, t) > kLargestGrid ||
+        static_cast<double>(p.batch) * chains(p) > kLargestGrid)
+        return "more tiles than an axis of the grid takes";
+    return nullptr;
+}
+
+const char* cannot_coopmat(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    const bool rounds = p.dtype == DType::f32 && p.precision == Precision::medium;
+    if (p.dtype != DType::f16 && p.dtype != DType::bf16 && !rounds) return "cooperative matrices are for f16 and bf16";
+    if (const char* reason = lacks_cooperative(limits, rounds ? DType::bf16 : p.dtype)) return reason;
+    return cannot_tile(p, limits, pipeline);
+}
+
+const char* cannot_high(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    if (p.dtype != DType::f32 || p.precision != Precision::high) return "only f32 in high is split into halves";
+    if (const char* reason = lacks_cooperative(limits, DType::f16)) return reason;
+    return cannot_tile(p, limits, pipeline);
+}
+
+const char* cannot_split(const GemmProblem& p, const Limits&, Pipeline pipeline);
+
+const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    switch (pipeline) {
+        case Pipeline::gemv:
+            return static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) >= 0x1p31
+                       ? "more outputs than one grid takes"
+                       : nullptr;
+        case Pipeline::columns:
+            if (p.m != 1) return "M is not 1";
+            if (is_wide(p.dtype) || p.precision == Precision::exact) return "it adds f32, f16 and bf16 in chains";
+            if (p.k == 0) return "K is 0";
+            return static_cast<double>(p.n) * static_cast<double>(p.batch) * chains(p) >= 0x1p31
+                       ? "more outputs than one grid takes"
+                       : nullptr;
+        case Pipeline::naive:
+            return nullptr;
+        case Pipeline::tiled:
+            return lacks_blocked(limits);
+        case Pipeline::db:
+        case Pipeline::reg:
+        case Pipeline::split_k:
+            if (is_wide(p.dtype)) return "elements of this dtype are not packed by this kernel";
+            if (const char* reason = lacks_blocked(limits)) return reason;
+            return pipeline == Pipeline::split_k ? cannot_split(p, limits, pipeline) : nullptr;
+        case Pipeline::coopmat:
+        case Pipeline::coopmat_large:
+        case Pipeline::coopmat_small:
+        case Pipeline::split_k_coopmat:
+            if (const char* reason = cannot_coopmat(p, limits, pipeline)) return reason;
+            return is_split(pipeline) ? cannot_split(p, limits, pipeline) : nullptr;
+        case Pipeline::high:
+        case Pipeline::high_small:
+            return cannot_high(p, limits, pipeline);
+        default:
+            if (p.dtype != DType::f32) return "the large tiles are for f32";
+            if (const char* reason = cannot_tile(p, limits, pipeline)) return reason;
+            return is_split(pipeline) ? cannot_split(p, limits, pipeline) : nullptr;
+    }
+}
+
+// Parts of K ----------------------------------------------------------------------------------------------------------
+
+/// In `exact` all parts but the last hold the same power-of-two count of blocks, and the workspace holds all of them.
+Choice split_exact(const GemmProblem& p, const Limits& limits) {
+    const std::int64_t room =
+        static_cast<std::int64_t>(kSplitWorkspace / sizeof(float)) / std::max<std::int64_t>(1, p.m * p.n);
+    const auto wanted = static_cast<std::int64_t>(2 * units(limits));
+    // Eight slices of 32 or more for each part, or adding the parts costs as much as it saves.
+    std::int64_t parts = is_asked(Pipeline::split_k) ? std::int64_t{forced_splits()}
+                                                     : std::min((wanted + tiles32(p) - 1) / tiles32(p), blocks(p) / 8);
+    parts = std::min({parts, blocks(p), room, std::int64_t{kMostParts}});
+    if (parts < 2) return {Pipeline::split_k, 1};
+    const auto per_part = std::bit_ceil(static_cast<std::uint64_t>((blocks(p) + parts - 1) / parts));
+    return {Pipeline::split_k, static_cast<std::uint32_t>(ceil_div(static_cast<std::uint64_t>(blocks(p)), per_part)),
+            static_cast<std::uint32_t>(per_part * 32)};
+}
+
+/// Parts of one chain each: then the sums are those of the unsplit product. Asked for by name, as many as asked for.
+Choice split(Pipeline pipeline, const GemmProblem& p, const Limits& limits) {
+    if (p.precision == Precision::exact) return split_exact(p, limits);
+    std::int64_t per_part = gemm_chain(p);
+    if (pipeline == Pipeline::split_k && is_asked(pipeline))
+        per_part = (blocks(p) + forced_splits() - 1) / forced_splits() * 32;
+    if (pipeline == Pipeline::split_k_coopmat) {
+        // The sums inside a cooperative matrix are one chain anyway: as many parts as fill the device.
+        const double parts = std::clamp(std::ceil(units(limits) / tiles(p, tile_of(pipeline))), 1.0,
+                                        std::max(1.0, static_cast<double>(p.k / 512)));
+        per_part = (static_cast<std::int64_t>(static_cast<double>(p.k) / parts) + 63) / 64 * 64;
+    }
+    const std::int64_t parts = (p.k + per_part - 1) / per_part;
+    return {pipeline, static_cast<std::uint32_t>(std::max<std::int64_t>(parts, 1)),
+            static_cast<std::uint32_t>(per_part)};
+}
+
+const char* cannot_split(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    if (p.k == 0 || split(pipeline, p, limits).parts < 2) return "K or the workspace has no room for two parts";
+    return static_cast<std::size_t>(p.m) * static_cast<std::size_t>(p.n) > kSplitWorkspace / sizeof(float) / 2
+               ? "the output is larger than the workspace of two parts"
+               : nullptr;
+}
+
+// What is not worth it, when the choice is free
+// ------------------------------------------------------------------------
+
+const char* unwise_gemv(const GemmProblem& p, const Limits&, Pipeline) {
+    if (gemv_is_off()) return "VKML_GEMV is OFF";
+    const bool chained = !is_wide(p.dtype) && p.precision != Precision::exact;
+    if (p.n != 1 && (chained || p.m != 1)) return "N is not 1";
     if (!p.k_packed) return "an operand is not packed along K, so lanes over K would not read neighbours";
     return p.k < 128 ? "K is shorter than a workgroup" : nullptr;
 }
 
-template <Pipeline pipeline>
-const char* refuses_named(const GemmProblem& p, const Limits& limits) {
-    if (wanted() != static_cast<int>(pipeline)) return "not asked for by name";
-    if (pipeline == Pipeline::db && is_wide(p.dtype)) return "elements of this dtype are not packed by this kernel";
-    return lacks_blocked(limits);
+/// One row takes the order of many rows, so that it has their bits: gemv, with its own, is for one column.
+const char* unwise_columns(const GemmProblem& p, const Limits&, Pipeline) { return p.n == 1 ? "N is 1" : nullptr; }
+
+/// A vector of outputs that gemv does not read well, and too few terms to share: tiles would be 31 parts of 32 empty.
+const char* unwise_thin(const GemmProblem& p, const Limits&, Pipeline) {
+    if (p.m != 1 && p.n != 1) return "neither M nor N is 1";
+    return p.k > 256 ? "K is long enough for tiles" : nullptr;
 }
 
-const char* refuses_forced_naive(const GemmProblem&, const Limits&) {
-    return wanted() == static_cast<int>(Pipeline::naive) ? nullptr : "not asked for by name";
+/// `share` of the device's units must get a tile, and `full` of the tiles' outputs must exist.
+const char* unwise_tile(const GemmProblem& p, const Limits& limits, Pipeline pipeline, double share, double full) {
+    const Tile t = tile_of(pipeline);
+    if (p.k < 16) return "K is shorter than a slice";
+    if (filled(p, t) < full) return "too much of a tile would be empty";
+    const Packs copies = packs(p, pipeline);
+    if ((copies.a && p.n < 48) || (copies.b && p.m < 48)) return "the operands lie so that they must be copied first";
+    const double parts = is_split(pipeline) ? split(pipeline, p, limits).parts : 1;
+    if (tiles(p, t) * parts < share * units(limits)) return "too few tiles to fill the device";
+    if (is_split(pipeline) && split_k_is_off()) return "VKML_GEMM_SPLITK is OFF";
+    return nullptr;
 }
 
-/// The vectorised f32 tiles; `fill` is the share of the device's units that the tiles must occupy.
-const char* refuses_vectorised(const GemmProblem& p, const Limits& limits, Pipeline self, std::int64_t tile_m,
-                               std::int64_t tile_n, double fill) {
-    if (wanted() >= 0 && wanted() != static_cast<int>(self)) return "another kernel is asked for by name";
-    if (p.dtype != DType::f32) return "the large tiles are for f32";
-    if (p.precision == Precision::exact) return "the large tiles do not keep the order of exact";
-    if (!p.aligned || p.n % 4 || p.k % 16 || p.k == 0)
-        return "an operand is not aligned to 16 bytes or has distant lines, N not a multiple of 4, or K not of 16";
-    if (p.m < tile_m || p.n < tile_n) return "the output is smaller than a large tile";
-    const std::uint64_t shared = static_cast<std::uint64_t>(16 * (tile_m + 4 + tile_n) * 4);
-    if (limits.shared_memory < shared) return "too little shared memory for a large tile";
-    if (limits.max_workgroup_invocations < (self == Pipeline::large ? 256u : 128u))
-        return "too few invocations for a large tile";
-    if (wanted() == static_cast<int>(self)) return nullptr;
-    const double units = limits.compute_units ? limits.compute_units : kAssumedUnits;
-    const double count =
-        static_cast<double>(ceil_div(static_cast<std::uint64_t>(p.m), static_cast<std::uint64_t>(tile_m)) *
-                            ceil_div(static_cast<std::uint64_t>(p.n), static_cast<std::uint64_t>(tile_n)));
-    return count < fill * units ? "too few large tiles to fill the device" : nullptr;
+constexpr double kFull = 0.75;  // of the units: the last wave of tiles is rarely fuller
+const char* unwise_large(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    return unwise_tile(p, limits, self, kFull, 0.75);
+}
+const char* unwise_medium(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    return unwise_tile(p, limits, self, kFull, 0.7);
+}
+const char* unwise_small(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    return unwise_tile(p, limits, self, kFull, 0.25);
+}
+const char* unwise_few(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    return unwise_tile(p, limits, self, 0.25, 0.5);
 }
 
-const char* refuses_large(const GemmProblem& p, const Limits& limits) {
-    return refuses_vectorised(p, limits, Pipeline::large, 128, 256, 0.75);
+/// 192x128 pays from eight waves on, 128x128 from one and a half; below, 128x64 fills more of the device.
+const char* unwise_coopmat_large(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    return unwise_tile(p, limits, self, 8, 0.9);
+}
+const char* unwise_coopmat(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    return unwise_tile(p, limits, self, 1.25, 0.5);
+}
+const char* unwise_coopmat_small(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    return unwise_tile(p, limits, self, 0.5, 0.1);
+}
+/// Operands of f32 in medium have nowhere else to go.
+const char* unwise_coopmat_few(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    if (p.dtype == DType::f32) return nullptr;
+    return unwise_tile(p, limits, self, 0, 0.1);
+}
+/// The operands are split by kernels of their own, one matrix after another.
+const char* unwise_high(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    if (p.batch > 16) return "more matrices than are worth splitting one after another";
+    return unwise_tile(p, limits, self, self == Pipeline::high ? kFull : 0.25, 0.5);
 }
 
-const char* refuses_medium(const GemmProblem& p, const Limits& limits) {
-    return refuses_vectorised(p, limits, Pipeline::medium, 64, 128, 0.125);
+const char* unwise_split_k(const GemmProblem& p, const Limits& limits, Pipeline) {
+    if (split_k_is_off()) return "VKML_GEMM_SPLITK is OFF";
+    if (static_cast<double>(tiles32(p)) >= 2 * units(limits)) return "the output tiles fill the device";
+    return blocks(p) < tiles32(p) ? "K is short against the output" : nullptr;
 }
 
-const char* refuses_coopmat(const GemmProblem& p, const Limits& limits) {
-    if (wanted() >= 0 && wanted() != static_cast<int>(Pipeline::coopmat)) return "another kernel is asked for by name";
-    if (p.dtype != DType::f16 && p.dtype != DType::bf16) return "cooperative matrices are for f16 and bf16";
-    if (p.precision == Precision::exact) return "cooperative matrices do not keep the order of exact";
+const char* always(const GemmProblem&, const Limits&, Pipeline) { return nullptr; }
+
+struct Row {
+    Pipeline pipeline;
+    const char* (*unwise)(const GemmProblem&, const Limits&, Pipeline);
+};
+constexpr Row kTable[] = {
+    {Pipeline::gemv, unwise_gemv},
+    {Pipeline::columns, unwise_columns},
+    {Pipeline::naive, unwise_thin},
+    {Pipeline::high, unwise_high},
+    {Pipeline::high_small, unwise_high},
+    {Pipeline::coopmat_large, unwise_coopmat_large},
+    {Pipeline::coopmat, unwise_coopmat},
+    {Pipeline::coopmat_small, unwise_coopmat_small},
+    {Pipeline::split_k_coopmat, unwise_coopmat_small},
+    {Pipeline::coopmat_small, unwise_coopmat_few},
+    {Pipeline::large, unwise_large},
+    {Pipeline::medium, unwise_medium},
+    {Pipeline::split_k_large, unwise_large},
+    {Pipeline::split_k_medium, unwise_medium},
+    {Pipeline::small, unwise_small},
+    {Pipeline::split_k_small, unwise_small},
+    {Pipeline::small, unwise_few},
+    {Pipeline::split_k, unwise_split_k},
+    {Pipeline::reg, always},
+    {Pipeline::tiled, always},
+    {Pipeline::naive, always},
+};
+
+/// The refusals so far, and the choice at the end: one entry of the log.
+class Log {
+  public:
+    Log(std::string_view op, std::uint64_t dispatch) : op_(op), dispatch_(dispatch), on_(recording_decisions()) {}
+    void refuse(Pipeline pipeline, const char* reason) {
+        if (!on_) return;
+        if (refused_.empty())
+            first_ = pipeline_name(pipeline);
+        else
+            refused_ += "; ";
+        refused_ += std::string(pipeline_name(pipeline)) + ": " + reason;
+    }
+    void choose(Pipeline pipeline, const char* because) {
+        if (!on_) return;
+        std::string text = because ? because : refused_.empty() ? "first choice fits" : refused_;
+        if (because && !refused_.empty()) text += "; " + refused_;
+        publish({.site = "matmul.kernel",
+                 .op = op_,
+                 .chose = std::string(pipeline_name(pipeline)),
+                 .instead_of = std::string(first_),
+                 .because = text,
+                 .seq = 0,
+                 .dispatch = dispatch_});
+    }
+
+  private:
+    std::string op_, refused_;
+    std::string_view first_;
+    std::uint64_t dispatch_;
+    bool on_;
+};
+
+Choice chosen(Pipeline pipeline, const GemmProblem& problem, const Limits& limits) {
+    const bool parts = is_split(pipeline) || pipeline == Pipeline::columns;
+    return parts ? split(pipeline, problem, limits) : Choice{pipeline};
+}
+
+/// Below a name that was asked for, only the general kernels are left; reg by the environment may still split K.
+bool is_left(Pipeline pipeline) {
+    if (pipeline == Pipeline::split_k) return is_asked(Pipeline::reg) && !is_forced_for_tests();
+    return pipeline == Pipeline::reg || pipeline == Pipeline::tiled || pipeline == Pipeline::naive;
+}
+
+}  // namespace
+
+Tile tile_of(Pipeline pipeline) {
+    switch (pipeline) {
+        case Pipeline::large:
+        case Pipeline::split_k_large:
+            return {128, 256, 16, 256, 16 * (132 + 260) * 4};
+        case Pipeline::medium:
+        case Pipeline::split_k_medium:
+            return {64, 128, 16, 128, 16 * (68 + 132) * 4};
+        case Pipeline::coopmat_large:
+            return {192, 128, 64, 256, (192 + 128) * 9 * 16};
+        case Pipeline::coopmat:
+            return {128, 128, 32, 128, 2 * 128 * 5 * 16};
+        case Pipeline::coopmat_small:
+        case Pipeline::split_k_coopmat:
+            return {128, 64, 64, 256, (128 + 64) * 9 * 16};
+        case Pipeline::high:
+            return {128, 128, 32, 256, 2 * 128 * 9 * 16};
+        case Pipeline::high_small:
+            return {64, 64, 32, 128, 2 * 64 * 9 * 16};
+        default:
+            return {64, 64, 16, 64, 16 * (68 + 68) * 4};
+    }
+}
+
+bool is_split(Pipeline pipeline) {
+    return pipeline == Pipeline::split_k || pipeline == Pipeline::split_k_large ||
+           pipeline == Pipeline::split_k_medium || pipeline == Pipeline::split_k_small ||
+           pipeline == Pipeline::split_k_coopmat;
+}
+
+bool is_cooperative(Pipeline pipeline) { return pipeline >= Pipeline::coopmat && pipeline <= Pipeline::high_small; }
+
+Packs packs(const GemmProblem& p, Pipeline pipeline) {
+    const Tile tile = tile_of(pipeline);
+    const bool all = p.k % tile.k != 0 || (p.dtype == DType::f32 && is_cooperative(pipeline));
+    Packs result{all || !p.a_aligned || p.m < tile.m, all || !p.b_aligned || p.n < tile.n};
+    // No kernel has the first operand packed along its rows and the second along K.
+    if (!p.a_along && (p.b_along || result.b)) result.a = true;
+    return result;
+}
+
+std::uint32_t gemm_chain(const GemmProblem& p) {
+    if (p.precision == Precision::exact) return 32;
+    return p.k < 2048 ? 256 : p.k < 8192 ? 512 : 1024;
+}
+
+const char* lacks_cooperative(const Limits& limits, DType dtype) {
+    if (emulates_cooperative()) return nullptr;
     const auto fits = [&](const Limits::CooperativeMatrix& c) {
-        return c.m == 16 && c.n == 16 && c.k == 16 && c.operand == p.dtype && c.accumulator == DType::f32;
+        return c.m == 16 && c.n == 16 && c.k == 16 && c.operand == dtype && c.accumulator == DType::f32;
     };
     if (std::none_of(limits.cooperative_matrices.begin(), limits.cooperative_matrices.end(), fits))
         return "the device lists no 16x16x16 cooperative matrices of this dtype with f32 sums";
     if (limits.min_subgroup_size != 32 || limits.max_subgroup_size != 32)
         return "the kernel is written for subgroups of 32";
-    if (limits.shared_memory < 20480) return "too little shared memory for a 128x128 tile";
-    if (!p.aligned || p.n % 8 || p.k % 32 || p.k == 0)
-        return "an operand is not aligned to 16 bytes, N not a multiple of 8, or K not of 32";
-    if (p.m < 128 || p.n < 128) return "the output is smaller than a 128x128 tile";
     return nullptr;
 }
-
-/// A vector of outputs that gemv does not read well, and too few terms to share: tiles would be 31 parts of 32 empty.
-const char* refuses_thin(const GemmProblem& p, const Limits&) {
-    if (wanted() >= 0) return "another kernel is asked for by name";
-    if (p.m != 1 && p.n != 1) return "neither M nor N is 1";
-    return p.k > 256 ? "K is long enough for tiles" : nullptr;
-}
-
-const char* refuses_reg(const GemmProblem& p, const Limits& limits) {
-    if (is_wide(p.dtype)) return "the 32x32 tile is for f32, f16 and bf16";
-    return lacks_blocked(limits);
-}
-
-const char* refuses_tiled(const GemmProblem&, const Limits& limits) { return lacks_blocked(limits); }
-
-/// Parts such that the workspace stays in bounds; in `exact` all but the last hold the same power-of-two count of
-/// blocks.
-Choice split(const GemmProblem& p, std::int64_t parts) {
-    const std::int64_t room =
-        static_cast<std::int64_t>(kWorkspace / sizeof(float)) / std::max<std::int64_t>(1, p.m * p.n);
-    parts = std::min({parts, blocks(p), room, std::int64_t{kMostParts}});
-    if (parts < 2) return {Pipeline::split_k, 1, 0};
-    auto per_part = static_cast<std::uint64_t>((blocks(p) + parts - 1) / parts);
-    if (p.precision == Precision::exact) per_part = std::bit_ceil(per_part);
-    return {Pipeline::split_k, static_cast<std::uint32_t>(ceil_div(static_cast<std::uint64_t>(blocks(p)), per_part)),
-            static_cast<std::uint32_t>(per_part * 32)};
-}
-
-Choice split_choice(const GemmProblem& p, const Limits& limits) {
-    if (wanted() == static_cast<int>(Pipeline::split_k)) return split(p, wishes().splits);
-    const std::int64_t units = 2 * std::int64_t{limits.compute_units ? limits.compute_units : kAssumedUnits};
-    // Eight slices of 32 or more for each part, or adding the parts costs as much as it saves.
-    return split(p, std::min((units + tiles(p) - 1) / tiles(p), blocks(p) / 8));
-}
-
-const char* refuses_split(const GemmProblem& p, const Limits& limits) {
-    if (const char* reason = refuses_reg(p, limits)) return reason;
-    const bool forced = wanted() == static_cast<int>(Pipeline::split_k);
-    if (!forced) {
-        if (wanted() >= 0 && wanted() != static_cast<int>(Pipeline::reg)) return "another kernel is asked for by name";
-        if (forced_index.load(std::memory_order_relaxed) >= 0) return "another kernel is asked for by name";
-        if (wishes().split == Mode::off) return "VKML_GEMM_SPLITK is OFF";
-        const std::int64_t units = 2 * std::int64_t{limits.compute_units ? limits.compute_units : kAssumedUnits};
-        if (tiles(p) >= units) return "the output tiles fill the device";
-        if (blocks(p) < tiles(p)) return "K is short against the output";
-    }
-    return split_choice(p, limits).parts < 2 ? "K or the workspace has no room for two parts" : nullptr;
-}
-
-struct Row {
-    Named named;
-    const char* (*refuses)(const GemmProblem&, const Limits&);
-};
-constexpr Row kTable[] = {
-    {{"gemv", Pipeline::gemv}, refuses_gemv},
-    {{"gemm_naive", Pipeline::naive}, refuses_forced_naive},
-    {{"gemm_tiled", Pipeline::tiled}, refuses_named<Pipeline::tiled>},
-    {{"gemm_db", Pipeline::db}, refuses_named<Pipeline::db>},
-    {{"gemm_naive", Pipeline::naive}, refuses_thin},
-    {{"gemm_coopmat", Pipeline::coopmat}, refuses_coopmat},
-    {{"gemm_large", Pipeline::large}, refuses_large},
-    {{"gemm_split_k_reduce", Pipeline::split_k}, refuses_split},
-    {{"gemm_medium", Pipeline::medium}, refuses_medium},
-    {{"gemm_reg", Pipeline::reg}, refuses_reg},
-    {{"gemm_tiled", Pipeline::tiled}, refuses_tiled},
-    {{"gemm_naive", Pipeline::naive}, never<GemmProblem>},
-};
-
-}  // namespace
 
 void publish_gemm(std::string_view op, std::string_view chose, std::string_view because, std::uint64_t dispatch) {
     if (!recording_decisions()) return;
@@ -236,58 +367,71 @@ void publish_gemm(std::string_view op, std::string_view chose, std::string_view 
              .dispatch = dispatch});
 }
 
-void publish_precision(std::string_view op, const GemmProblem& problem, std::uint64_t dispatch) {
-    const bool lower = problem.precision == Precision::high || problem.precision == Precision::medium;
-    if (!lower || problem.dtype != DType::f32 || !recording_decisions()) return;
-    publish({.site = "matmul.precision",
-             .op = std::string(op),
-             .chose = "highest",
-             .instead_of = problem.precision == Precision::high ? "high" : "medium",
-             .because = "no kernel splits or rounds f32 operands, so products keep full f32",
-             .seq = 0,
-             .dispatch = dispatch});
-}
-
-Choice choose_gemm(std::string_view op, const GemmProblem& problem, const Limits& limits, std::uint64_t dispatch) {
-    // The log names the row that came closest: one that was asked for and refused, else the one just before.
-    std::string_view instead_of;
-    const char* because = "first choice fits";
-    bool asked = false;
-    for (const Row& row : kTable) {
-        const char* refusal = row.refuses(problem, limits);
-        if (!refusal) {
-            if (wanted() == static_cast<int>(row.named.pipeline)) instead_of = {}, because = "asked for by name";
-            if (recording_decisions())
-                publish({.site = "matmul.kernel",
-                         .op = std::string(op),
-                         .chose = std::string(row.named.name),
-                         .instead_of = std::string(instead_of),
-                         .because = because,
-                         .seq = 0,
-                         .dispatch = dispatch});
-            if (row.named.pipeline == Pipeline::split_k) return split_choice(problem, limits);
-            return {row.named.pipeline, 1, 0};
-        }
-        if (asked || std::string_view(refusal) == "not asked for by name") continue;
-        asked = wanted() == static_cast<int>(row.named.pipeline);
-        instead_of = row.named.name;
-        because = refusal;
+PrecisionChoice choose_precision(std::string_view op, const GemmProblem& p, Device device, const Limits& limits,
+                                 std::uint64_t dispatch) {
+    const bool medium = p.precision == Precision::medium;
+    if (p.dtype != DType::f32 || (!medium && p.precision != Precision::high)) {
+        const bool lower = medium || p.precision == Precision::high;
+        return {lower ? Precision::highest : p.precision};
     }
-    return {Pipeline::naive, 1, 0};
+    const std::string_view asked = medium ? "medium" : "high";
+    const char* refusal = "the device is the CPU";
+    if (!device.is_cpu()) refusal = lacks_cooperative(limits, medium ? DType::bf16 : DType::f16);
+    const int asked_kernel = forced_pipeline();
+    if (!refusal && asked_kernel >= 0 && !is_cooperative(static_cast<Pipeline>(asked_kernel)))
+        refusal = "another kernel is asked for by name";
+    if (!refusal && (p.m == 1 || p.n == 1 || p.k == 0)) refusal = "M or N is 1, or K is 0";
+    if (!refusal && std::min({p.m, p.n, p.k}) < 16) refusal = "an extent is shorter than a cooperative matrix";
+    if (recording_decisions())
+        publish({.site = "matmul.precision",
+                 .op = std::string(op),
+                 .chose = std::string(!refusal ? asked
+                                      : medium ? "medium, operands rounded beforehand"
+                                               : "highest"),
+                 .instead_of = std::string(refusal ? asked : ""),
+                 .because = refusal ? refusal : "cooperative matrices",
+                 .seq = 0,
+                 .dispatch = dispatch});
+    if (!refusal) return {p.precision};
+    return {Precision::highest, medium};
 }
 
-void force_gemm(std::string_view name) {
-    int index = -1;
-    for (int i = 0; i < static_cast<int>(std::size(kNames)); i++)
-        if (kNames[i].name == name) index = i;
-    check(name.empty() || index >= 0, "force_gemm: expected the name of a pipeline, got ", name);
-    forced_index.store(index, std::memory_order_relaxed);
-}
-
-std::vector<std::string_view> gemm_names() {
-    std::vector<std::string_view> names;
-    for (const Named& named : kNames) names.push_back(named.name);
-    return names;
+Choice choose_gemm(std::string_view op, const GemmProblem& problem, Device device, const Limits& limits,
+                   std::uint64_t dispatch) {
+    Log log(op, dispatch);
+    const int asked = forced_pipeline();
+    if (asked >= 0) {
+        const auto pipeline = static_cast<Pipeline>(asked);
+        const char* refusal = cannot(problem, limits, pipeline);
+        const bool may_split = pipeline == Pipeline::reg && !is_forced_for_tests() && !refusal;
+        if (!refusal && !(may_split && !cannot(problem, limits, Pipeline::split_k) &&
+                          !unwise_split_k(problem, limits, Pipeline::split_k))) {
+            log.choose(pipeline, "asked for by name");
+            return chosen(pipeline, problem, limits);
+        }
+        if (refusal) log.refuse(pipeline, refusal);
+    }
+    const int tuned = asked >= 0 ? -1 : tuned_pipeline(problem, device);
+    if (tuned >= 0) {
+        const auto pipeline = static_cast<Pipeline>(tuned);
+        const char* refusal = cannot(problem, limits, pipeline);
+        if (!refusal) {
+            log.choose(pipeline, "measured best by python -m vkml tune");
+            return chosen(pipeline, problem, limits);
+        }
+        log.refuse(pipeline, refusal);
+    }
+    for (const Row& row : kTable) {
+        if (asked >= 0 && !is_left(row.pipeline)) continue;
+        const char* refusal = cannot(problem, limits, row.pipeline);
+        if (!refusal) refusal = row.unwise(problem, limits, row.pipeline);
+        if (!refusal) {
+            log.choose(row.pipeline, nullptr);
+            return chosen(row.pipeline, problem, limits);
+        }
+        log.refuse(row.pipeline, refusal);
+    }
+    return {Pipeline::naive};
 }
 
 }  // namespace vkml

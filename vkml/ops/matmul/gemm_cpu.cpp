@@ -54,13 +54,7 @@ bool with_onednn(const GemmArgs& args, DType dtype) {
     p.bias = args.bias != 0;
     const T* a = reinterpret_cast<const T*>(args.a);
     const T* b = reinterpret_cast<const T*>(args.b);
-    std::vector<T> bias;
     const void* bias_data = reinterpret_cast<const void*>(args.bias);
-    if (p.bias && args.bias_stride != 1) {
-        for (std::int64_t j = 0; j < p.n; j++)
-            bias.push_back(reinterpret_cast<const T*>(args.bias)[j * args.bias_stride]);
-        bias_data = bias.data();
-    }
     void* c = reinterpret_cast<void*>(args.c);
     if (cpu::onednn_matmul(p, a, b, c, bias_data)) return true;
     const cpu::MatmulProblem strided = p;
@@ -89,8 +83,7 @@ void integer_product(const GemmArgs& args) {
             const std::int64_t outer = row / args.m / args.batch_inner, inner = row / args.m % args.batch_inner;
             const U* ar = a + outer * args.a_outer + inner * args.a_inner + row % args.m * args.a_row;
             const U* bb = b + outer * args.b_outer + inner * args.b_inner;
-            for (std::int64_t j = 0; j < n; j++)
-                sums[static_cast<std::size_t>(j)] = bias ? Sum{bias[j * args.bias_stride]} : Sum{0};
+            for (std::int64_t j = 0; j < n; j++) sums[static_cast<std::size_t>(j)] = bias ? Sum{bias[j]} : Sum{0};
             for (std::int64_t k = 0; k < args.k; k++) {
                 const Sum x = ar[k * args.a_col];
                 const U* br = bb + k * args.b_row;

@@ -140,7 +140,7 @@ void gemm_exact_cpu(const GemmArgs& args, DType dtype) {
                               for (std::int64_t i = 0; i < t.rows; i++)
                                   for (std::int64_t j = 0; j < t.columns; j++) {
                                       float sum = t.sums[static_cast<std::size_t>(i * kExactColumns + j)];
-                                      if (args.bias) sum += widen(dtype, args.bias, (column + j) * args.bias_stride);
+                                      if (args.bias) sum += widen(dtype, args.bias, (column + j));
                                       narrow(dtype, args.c, (batch * m + row + i) * n + column + j, sum);
                                   }
                           }

@@ -1,5 +1,6 @@
 #pragma once
 #include "vkml/core/tensor.h"
+#include "vkml/ops/matmul/precision.h"
 
 namespace vkml {
 

@@ -11,8 +11,7 @@ namespace {
 constexpr std::string_view kWords[] = {"exact", "highest", "high", "medium"};
 
 Precision parse(std::string_view who, std::string_view word) {
-    for (int i = 0; i < 4; i++)
-        if (word == kWords[i]) return static_cast<Precision>(i);
+    if (const auto named = precision_named(word)) return *named;
     fail<ShapeError>(who, ": expected exact, highest, high or medium, got ", word);
 }
 
@@ -27,6 +26,12 @@ std::atomic<Precision>& mode() {
 }  // namespace
 
 Precision float32_matmul_precision() { return mode().load(std::memory_order_relaxed); }
+
+std::optional<Precision> precision_named(std::string_view word) {
+    for (int i = 0; i < 4; i++)
+        if (word == kWords[i]) return static_cast<Precision>(i);
+    return std::nullopt;
+}
 
 std::string_view float32_matmul_precision_name() { return kWords[static_cast<int>(float32_matmul_precision())]; }
 

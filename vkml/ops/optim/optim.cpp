@@ -13,16 +13,17 @@ namespace {
 
 constexpr std::uint32_t kThreads = 128;
 
-std::size_t state_count(const OptimSettings& s) {
+/// Which of the three states a rule keeps; as keeps() in optim.slang.
+std::array<bool, 3> states_of(const OptimSettings& s) {
     switch (s.rule) {
         case OptimRule::sgd:
-            return s.beta1 != 0 ? 1 : 0;
+            return {s.beta1 != 0, false, false};
         case OptimRule::lion:
-            return 1;
+            return {true, false, false};
         case OptimRule::rmsprop:
-            return 3;
+            return {true, s.centered, s.beta1 != 0};
         default:
-            return 2;
+            return {true, true, false};
     }
 }
 
@@ -45,11 +46,15 @@ MultiTensorOptimizer::MultiTensorOptimizer(std::vector<Tensor> parameters, const
                           first.dtype(), " and ", p.dtype());
         common_device("optimizer", {&first, &p});
         check(p.is_contiguous(), "optimizer: expected packed parameters, got strides ", p.strides());
-        std::vector<Tensor> states;
-        for (std::size_t i = 0; i < state_count(settings); i++) states.push_back(zeros(p.shape(), value_, p.device()));
-        states_.push_back(std::move(states));
+    }
+    const Unrecorded once(stream_of(first));  // a captured step goes on, instead of starting anew at every replay
+    for (const Tensor& p : parameters_) {
+        auto& states = states_.emplace_back();
+        for (std::size_t i = 0; i < states.size(); i++)
+            if (states_of(settings)[i]) states[i] = zeros(p.shape(), value_, p.device());
     }
     numbers_ = zeros({kOptimNumbers}, value_, first.device());
+    progress_ = zeros({static_cast<std::int64_t>(parameters_.size()), kOptimProgress}, value_, first.device());
     write_numbers();
 }
 
@@ -59,77 +64,80 @@ void MultiTensorOptimizer::set(const OptimSettings& settings) {
     settings_.rule = before.rule;
     settings_.nesterov = before.nesterov;
     settings_.centered = before.centered;
+    const bool same = states_of(before) == states_of(settings_);
+    if (!same) settings_ = before;
+    check(same, "optimizer: expected momentum to stay absent or present, got it switched");
     if (numbers_of(before) != numbers_of(settings_)) write_numbers();
 }
 
 void MultiTensorOptimizer::write_numbers() {
     const std::vector<double> wide = numbers_of(settings_);
     const std::vector<float> narrow(wide.begin(), wide.end());
+    const Unrecorded once(stream_of(numbers_));  // replays follow a rate that is set between them
     const bool f64 = value_ == DType::f64;
     const void* data = f64 ? static_cast<const void*>(wide.data()) : narrow.data();
     stream_of(numbers_).upload(numbers_.storage(), static_cast<std::size_t>(numbers_.offset()) * itemsize(value_), data,
                                wide.size() * itemsize(value_));
 }
 
-Tensor MultiTensorOptimizer::table_for(const std::vector<Tensor>& gradients, std::uint32_t& entries,
-                                       std::uint32_t& groups) {
-    std::vector<std::uint64_t> table;
-    std::uint64_t first_group = 0;
-    for (std::size_t i = 0; i < parameters_.size(); i++) {
-        if (!gradients[i].defined() || parameters_[i].numel() == 0) continue;
-        const auto count = static_cast<std::uint64_t>(parameters_[i].numel());
-        table.insert(table.end(), {parameters_[i].address(), gradients[i].address()});
-        for (std::size_t s = 0; s < 3; s++) table.push_back(s < states_[i].size() ? states_[i][s].address() : 0);
-        table.insert(table.end(), {count, first_group, 0});
-        first_group += ceil_div(count, kOptimGroupElements);
-    }
-    check<Error>(first_group < (std::uint64_t{1} << 32), "optimizer: expected fewer than 2^42 parameters, got more");
-    entries = static_cast<std::uint32_t>(table.size() / kOptimWords);
-    groups = static_cast<std::uint32_t>(first_group);
-    if (entries > 0 && (table != last_table_ || !table_.defined())) {
-        table_ = from_host(table.data(), {static_cast<std::int64_t>(table.size())}, DType::i64, numbers_.device());
-        last_table_ = std::move(table);
-    }
-    return table_;
+std::vector<Tensor> MultiTensorOptimizer::states(std::size_t i) const {
+    std::vector<Tensor> kept;
+    for (const Tensor& state : states_[i])
+        if (state.defined()) kept.push_back(state);
+    return kept;
 }
 
-void MultiTensorOptimizer::step(const std::vector<Tensor>& given) {
+std::vector<Tensor> MultiTensorOptimizer::packed_gradients(const std::vector<Tensor>& given) const {
     check(given.size() == parameters_.size(), "optimizer: expected ", parameters_.size(), " gradients, got ",
           given.size());
-    NoGrad no_grad;
-    std::vector<Tensor> gradients;
+    std::vector<Tensor> gradients(given.size());
     for (std::size_t i = 0; i < given.size(); i++) {
-        if (!given[i].defined()) {
-            gradients.emplace_back();
-            continue;
-        }
+        if (!given[i].defined()) continue;
         const Tensor& p = parameters_[i];
         check(given[i].shape() == p.shape(), "optimizer: expected a gradient of shape ", p.shape(), ", got ",
               given[i].shape());
         check<DTypeError>(given[i].dtype() == p.dtype(), "optimizer: expected a gradient of ", p.dtype(), ", got ",
                           given[i].dtype());
         common_device("optimizer", {&p, &given[i]});
-        gradients.push_back(contiguous(given[i]));
+        gradients[i] = contiguous(given[i]);
     }
-    OptimArgs args{};
-    const Tensor table = table_for(gradients, args.entries, args.groups);
-    if (args.entries == 0) return;
-    args.table = table.address();
-    args.numbers = numbers_.address();
-    Stream& on = stream_of(numbers_);
-    on.launch(optim_advance_kernel, value_, {}, {}, OptimAdvanceArgs{numbers_.address()}, {}, {numbers_});
-    const Spec spec{kThreads, static_cast<std::uint32_t>(settings_.rule), settings_.beta1 != 0, settings_.nesterov,
-                    settings_.centered};
-    // The table reaches more tensors than a launch can list: order the step against each of them first.
-    std::vector<Tensor> reads, writes;
+    return gradients;
+}
+
+void MultiTensorOptimizer::step(const std::vector<Tensor>& given, const Tensor& skip) {
+    NoGrad no_grad;
+    const std::vector<Tensor> gradients = packed_gradients(given);
+    if (skip.defined()) {
+        check<DTypeError>(skip.dtype() == DType::i32, "optimizer: skip: expected int32, got ", skip.dtype());
+        check(skip.numel() == 1, "optimizer: skip: expected one element, got shape ", skip.shape());
+        common_device("optimizer", {&numbers_, &skip});
+    }
+    // The table reaches more tensors than a launch can list by itself.
+    std::vector<Tensor> reads{numbers_, progress_}, writes;
+    table_.clear();
     for (std::size_t i = 0; i < gradients.size(); i++) {
-        if (!gradients[i].defined()) continue;
+        if (!gradients[i].defined() || parameters_[i].numel() == 0) continue;
+        const auto address = [](const Tensor& t) { return t.defined() ? t.address() : Address{0}; };
+        const auto& states = states_[i];
+        table_.add({parameters_[i].address(), gradients[i].address(), address(states[0]), address(states[1]),
+                    address(states[2]), progress_.address() + i * kOptimProgress * itemsize(value_)},
+                   parameters_[i].numel());
         reads.push_back(gradients[i]);
         writes.push_back(parameters_[i]);
-        for (const Tensor& state : states_[i]) writes.push_back(state);
+        writes.insert(writes.end(), states.begin(), states.end());
     }
-    reads.push_back(numbers_);
+    if (table_.entries() == 0) return;
+    const Tensor& table = table_.upload(numbers_.device());
     reads.push_back(table);
+    reads.push_back(skip);
+    const Address flag = skip.defined() ? skip.address() : 0;
+    Stream& on = stream_of(numbers_);
+    on.launch(optim_advance_kernel, value_, Spec{kThreads}, linear_grid(ceil_div(table_.entries(), kThreads)),
+              OptimAdvanceArgs{table.address(), numbers_.address(), flag, table_.entries()}, {table, numbers_, skip},
+              {progress_});
+    const OptimArgs args{table.address(), numbers_.address(), flag, table_.entries(), table_.groups()};
+    const Spec spec{kThreads, static_cast<std::uint32_t>(settings_.rule), settings_.beta1 != 0, settings_.nesterov,
+                    settings_.centered};
     on.launch_many(optim_step_kernel, parameters_[0].dtype(), spec, linear_grid(args.groups), args, reads, writes);
     for (std::size_t i = 0; i < gradients.size(); i++)
         if (gradients[i].defined()) wrote_in_place(parameters_[i]);

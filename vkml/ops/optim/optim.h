@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "vkml/core/tensor.h"
+#include "vkml/ops/multi_tensor/table.h"
 
 /// One optimisation step over many tensors in two dispatches, however many there are. The same bits on every run.
 namespace vkml {
@@ -26,28 +27,29 @@ class MultiTensorOptimizer {
     /// Throws ShapeError for no parameters, DTypeError and DeviceError where they differ.
     MultiTensorOptimizer(std::vector<Tensor> parameters, const OptimSettings& settings);
 
-    /// Settings of the next step, except the rule and the flags.
+    /// Settings of the next step, except the rule and the flags. Throws ShapeError if momentum comes or goes, for its
+    /// state would have to.
     void set(const OptimSettings& settings);
     /// Updates every parameter whose gradient is defined. Gradients have the shape and dtype of their parameters.
-    void step(const std::vector<Tensor>& gradients);
+    /// Nothing happens, not even the count of steps, if `skip`, an int32 tensor of one element, is defined and not 0.
+    void step(const std::vector<Tensor>& gradients, const Tensor& skip = {});
 
     const std::vector<Tensor>& parameters() const { return parameters_; }
     /// States of parameter i: as many as the rule keeps.
-    std::vector<Tensor> states(std::size_t i) const { return states_[i]; }
-    /// Steps made, and the bias corrections: what a checkpoint needs beside the states.
-    Tensor numbers() const { return numbers_; }
+    std::vector<Tensor> states(std::size_t i) const;
+    /// One row per parameter: the bias corrections of both betas, and the steps made.
+    Tensor progress() const { return progress_; }
 
   private:
     void write_numbers();
-    Tensor table_for(const std::vector<Tensor>& gradients, std::uint32_t& entries, std::uint32_t& groups);
+    std::vector<Tensor> packed_gradients(const std::vector<Tensor>& given) const;
 
     OptimSettings settings_;
     std::vector<Tensor> parameters_;
-    std::vector<std::vector<Tensor>> states_;
+    std::vector<std::array<Tensor, 3>> states_;  // undefined where the rule keeps none
     DType value_;
-    Tensor numbers_;
-    std::vector<std::uint64_t> last_table_;  // what table_ holds: unchanged addresses need no upload
-    Tensor table_;
+    Tensor numbers_, progress_;
+    TensorTable table_;
 };
 
 }  // namespace vkml

@@ -1,28 +1,33 @@
+#pragma once
 #include "vkml/runtime/slang/args.h"
 
 namespace vkml {
 
-/// One step over many tensors: workgroup g works on the table entry whose groups contain g.
+/// One step over many tensors, a pass as MultiTensorArgs describes it.
 struct OptimArgs {
-    VKML_PTR(uint64_t)
-    table;  // entries of kOptimWords words: addresses of parameter, gradient, three states; count; first group
+    VKML_PTR(uint64_t) table;   // addresses of parameter, gradient, three states, progress
     VKML_PTR(T.Value) numbers;  // kOptim* below
+    VKML_PTR(uint) skip;        // not 0: there is no step; the address may be 0
     uint32_t entries;
     uint32_t groups;
 };
 
-/// Advances the bias corrections before a step; one thread.
+/// Counts the step of every tensor in the table; one invocation each.
 struct OptimAdvanceArgs {
+    VKML_PTR(uint64_t) table;
     VKML_PTR(T.Value) numbers;
+    VKML_PTR(uint) skip;
+    uint32_t entries;
 };
 
-static const uint32_t kOptimWords = 8;
-static const uint32_t kOptimGroupElements = 1024;  // elements of one workgroup
+static const uint32_t kOptimProgressAt = 5;  // which address of a table entry
 
-/// What `numbers` holds. The host writes the first seven; the device keeps the others.
+/// What `numbers` holds; the host writes it.
 static const uint32_t kOptimRate = 0, kOptimDecay = 1, kOptimBeta1 = 2, kOptimRest1 = 3, kOptimBeta2 = 4,
-                      kOptimRest2 = 5, kOptimEps = 6, kOptimCorrection1 = 7, kOptimCorrection2 = 8, kOptimSteps = 9,
-                      kOptimNumbers = 10;
+                      kOptimRest2 = 5, kOptimEps = 6, kOptimNumbers = 7;
+
+/// What a parameter's progress holds: 1 - beta^steps of both betas, and the steps it has made.
+static const uint32_t kOptimCorrection1 = 0, kOptimCorrection2 = 1, kOptimSteps = 2, kOptimProgress = 3;
 
 /// The rule, a specialization constant.
 static const uint32_t kOptimSgd = 0, kOptimAdam = 1, kOptimAdamW = 2, kOptimRmsProp = 3, kOptimLion = 4;

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "vkml/core/float16.h"
+#include "vkml/ops/multi_tensor/element_cpu.h"
+#include "vkml/ops/multi_tensor/multi_tensor_args.h"
 #include "vkml/ops/optim/optim_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
 
@@ -22,29 +23,13 @@ struct Slice {
     S* parameter;
     const S* gradient;
     V *first, *second, *third;
-};
-
-template <class V>
-struct Plain {
-    using Storage = V;
-    static V load(V x) { return x; }
-    static V store(V x) { return x; }
-};
-struct Half {
-    using Storage = std::uint16_t;
-    static float load(std::uint16_t x) { return float_from_f16(x); }
-    static std::uint16_t store(float x) { return f16_from_float(x); }
-};
-struct Brain {
-    using Storage = std::uint16_t;
-    static float load(std::uint16_t x) { return float_from_bf16(x); }
-    static std::uint16_t store(float x) { return bf16_from_float(x); }
+    const V* progress;
 };
 
 template <class E, class V>
 void sgd(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
     const V rate = x[kOptimRate], decay = x[kOptimDecay], momentum = x[kOptimBeta1], rest = x[kOptimRest2];
-    const bool has_momentum = spec[2] != 0, nesterov = spec[3] != 0, started = x[kOptimSteps] > V(1.5);
+    const bool has_momentum = spec[2] != 0, nesterov = spec[3] != 0, started = s.progress[kOptimSteps] > V(1.5);
     for (std::int64_t i = 0; i < n; i++) {
         const V p = E::load(s.parameter[i]);
         V g = E::load(s.gradient[i]) + decay * p;
@@ -61,7 +46,7 @@ template <class E, class V>
 void adam(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
     const V rate = x[kOptimRate], decay = x[kOptimDecay], eps = x[kOptimEps];
     const V beta1 = x[kOptimBeta1], rest1 = x[kOptimRest1], beta2 = x[kOptimBeta2], rest2 = x[kOptimRest2];
-    const V scale = std::sqrt(x[kOptimCorrection2]), step = rate / x[kOptimCorrection1];
+    const V scale = std::sqrt(s.progress[kOptimCorrection2]), step = rate / s.progress[kOptimCorrection1];
     const bool coupled = spec[1] == kOptimAdam;
     for (std::int64_t i = 0; i < n; i++) {
         V p = E::load(s.parameter[i]), g = E::load(s.gradient[i]);
@@ -113,46 +98,39 @@ void lion(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
     }
 }
 
-template <class E, class V>
+template <class E>
 void run(const OptimArgs& args, const Spec& spec) {
     using S = typename E::Storage;
+    using V = typename E::Value;
     const auto* table = reinterpret_cast<const std::uint64_t*>(args.table);
     const auto* numbers = reinterpret_cast<const V*>(args.numbers);
     for (std::uint32_t e = 0; e < args.entries; e++) {
-        const std::uint64_t* entry = table + std::size_t{e} * kOptimWords;
-        cpu::parallel_for(
-            static_cast<std::int64_t>(entry[5]), cpu::kGrain / 4, [&](std::int64_t begin, std::int64_t end) {
-                const auto state = [&](int which) {
-                    V* base = reinterpret_cast<V*>(entry[which]);
-                    return base ? base + begin : nullptr;
-                };
-                const Slice<S, V> slice{reinterpret_cast<S*>(entry[0]) + begin,
-                                        reinterpret_cast<const S*>(entry[1]) + begin, state(2), state(3), state(4)};
-                switch (spec[1]) {
-                    case kOptimSgd:
-                        return sgd<E, V>(slice, numbers, spec, end - begin);
-                    case kOptimRmsProp:
-                        return rmsprop<E, V>(slice, numbers, spec, end - begin);
-                    case kOptimLion:
-                        return lion<E, V>(slice, numbers, end - begin);
-                    default:
-                        return adam<E, V>(slice, numbers, spec, end - begin);
-                }
-            });
+        const std::uint64_t* entry = table + std::size_t{e} * kTableWords;
+        cpu::parallel_for(static_cast<std::int64_t>(entry[kTableCount]), cpu::kGrain / 4,
+                          [&](std::int64_t begin, std::int64_t end) {
+                              const auto state = [&](int which) {
+                                  V* base = reinterpret_cast<V*>(entry[which]);
+                                  return base ? base + begin : nullptr;
+                              };
+                              const Slice<S, V> slice{reinterpret_cast<S*>(entry[0]) + begin,
+                                                      reinterpret_cast<const S*>(entry[1]) + begin, state(2), state(3),
+                                                      state(4), reinterpret_cast<const V*>(entry[kOptimProgressAt])};
+                              switch (spec[1]) {
+                                  case kOptimSgd:
+                                      return sgd<E, V>(slice, numbers, spec, end - begin);
+                                  case kOptimRmsProp:
+                                      return rmsprop<E, V>(slice, numbers, spec, end - begin);
+                                  case kOptimLion:
+                                      return lion<E, V>(slice, numbers, end - begin);
+                                  default:
+                                      return adam<E, V>(slice, numbers, spec, end - begin);
+                              }
+                          });
     }
 }
 
 void step(const OptimArgs& args, DType dtype, const Spec& spec) {
-    switch (dtype) {
-        case DType::f64:
-            return run<Plain<double>, double>(args, spec);
-        case DType::f16:
-            return run<Half, float>(args, spec);
-        case DType::bf16:
-            return run<Brain, float>(args, spec);
-        default:
-            return run<Plain<float>, float>(args, spec);
-    }
+    with_element(dtype, [&](auto element) { run<decltype(element)>(args, spec); });
 }
 
 }  // namespace
@@ -168,23 +146,32 @@ HWY_EXPORT(step);
 
 template <class V>
 void advance(const OptimAdvanceArgs& args) {
-    V* x = reinterpret_cast<V*>(args.numbers);
-    x[kOptimCorrection1] = x[kOptimBeta1] * x[kOptimCorrection1] + x[kOptimRest1];
-    x[kOptimCorrection2] = x[kOptimBeta2] * x[kOptimCorrection2] + x[kOptimRest2];
-    x[kOptimSteps] += 1;
+    const V* x = reinterpret_cast<const V*>(args.numbers);
+    const auto* table = reinterpret_cast<const std::uint64_t*>(args.table);
+    for (std::uint32_t e = 0; e < args.entries; e++) {
+        V* progress = reinterpret_cast<V*>(table[std::size_t{e} * kTableWords + kOptimProgressAt]);
+        progress[kOptimCorrection1] = x[kOptimBeta1] * progress[kOptimCorrection1] + x[kOptimRest1];
+        progress[kOptimCorrection2] = x[kOptimBeta2] * progress[kOptimCorrection2] + x[kOptimRest2];
+        progress[kOptimSteps] += 1;
+    }
 }
+
+bool skips(Address flag) { return flag && *reinterpret_cast<const std::uint32_t*>(flag) != 0; }
 
 }  // namespace
 
-void optim_step_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(step)(*static_cast<const OptimArgs*>(args), dtype, spec);
+void optim_step_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
+    const auto& args = *static_cast<const OptimArgs*>(raw);
+    if (!skips(args.skip)) HWY_DYNAMIC_DISPATCH(step)(args, dtype, spec);
 }
 
-void optim_advance_cpu(const void* args, DType dtype, const Spec&, Grid) {
+void optim_advance_cpu(const void* raw, DType dtype, const Spec&, Grid) {
+    const auto& args = *static_cast<const OptimAdvanceArgs*>(raw);
+    if (skips(args.skip)) return;
     if (dtype == DType::f64)
-        advance<double>(*static_cast<const OptimAdvanceArgs*>(args));
+        advance<double>(args);
     else
-        advance<float>(*static_cast<const OptimAdvanceArgs*>(args));
+        advance<float>(args);
 }
 
 }  // namespace vkml

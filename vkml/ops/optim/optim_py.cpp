@@ -44,13 +44,14 @@ VKML_PYTHON(optim) {
             "lr"_a, "weight_decay"_a = 0.0, "beta1"_a = 0.0, "beta2"_a = 0.0, "eps"_a = 0.0, "dampening"_a = 0.0)
         .def(
             "step",
-            [](MultiTensorOptimizer& self, const nb::sequence& gradients) {
+            [](MultiTensorOptimizer& self, const nb::sequence& gradients, const std::optional<Tensor>& skip) {
                 std::vector<Tensor> given;
                 for (nb::handle g : gradients) given.push_back(g.is_none() ? Tensor{} : nb::cast<Tensor>(g));
                 GilRelease released;
-                self.step(given);
+                self.step(given, skip.value_or(Tensor{}));
             },
-            "gradients"_a, "One gradient per parameter, None where there is none.")
+            "gradients"_a, "skip"_a = nb::none(),
+            "One gradient per parameter, None where there is none. No step where `skip` is not 0.")
         .def("states", &MultiTensorOptimizer::states, "index"_a)
-        .def_prop_ro("numbers", &MultiTensorOptimizer::numbers);
+        .def_prop_ro("progress", &MultiTensorOptimizer::progress);
 }

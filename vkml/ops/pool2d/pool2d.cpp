@@ -1,10 +1,13 @@
 #include "vkml/ops/pool2d/pool2d.h"
 
+#include <algorithm>
+
 #include "vkml/autograd/node.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/index/index.h"
 #include "vkml/ops/pool2d/pool2d_kernel.h"
 #include "vkml/ops/shape/shape.h"
+#include "vkml/runtime/divisor.h"
 #include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
 
@@ -58,63 +61,117 @@ Pooling plan(std::string_view op, const Tensor& input, Int2 kernel, Int2 stride,
     return p;
 }
 
-Pool2dArgs arguments(const Pooling& p, const Tensor& from, const Tensor& to, const Tensor& indices) {
+constexpr std::int64_t kItem = 4;  // neighbours of a line that a thread writes
+
+/// Sizes that both kinds of arguments hold; `line` and `lines` are those of the tensor that is written.
+template <class Args>
+void set_sizes(Args& args, const Pooling& p, std::int64_t samples, std::int64_t lines, std::int64_t line) {
     const auto u = [](std::int64_t v) { return static_cast<std::uint32_t>(v); };
-    Pool2dArgs args{.from = from.address(),
-                    .to = to.address(),
-                    .indices = indices.defined() ? indices.address() : 0,
-                    .strides = {},
-                    .planes = u(p.batch * p.channels),
-                    .channels = u(p.channels),
-                    .h = u(p.image.h),
-                    .w = u(p.image.w),
-                    .out_h = u(p.out.h),
-                    .out_w = u(p.out.w),
-                    .kernel_h = u(p.kernel.h),
-                    .kernel_w = u(p.kernel.w),
-                    .stride_h = u(p.stride.h),
-                    .stride_w = u(p.stride.w),
-                    .padding_h = static_cast<std::int32_t>(p.padding.h),
-                    .padding_w = static_cast<std::int32_t>(p.padding.w),
-                    .dilation_h = u(p.dilation.h),
-                    .dilation_w = u(p.dilation.w),
-                    .divisor = p.divisor};
-    for (int i = 0; i < 4; i++) args.strides[i] = from.strides()[i];
-    return args;
+    args.planes = u(samples * p.channels), args.channels = u(p.channels);
+    args.h = u(p.image.h), args.w = u(p.image.w), args.out_h = u(p.out.h), args.out_w = u(p.out.w);
+    args.kernel_h = u(p.kernel.h), args.kernel_w = u(p.kernel.w);
+    args.stride_h = u(p.stride.h), args.stride_w = u(p.stride.w);
+    args.padding_h = static_cast<std::int32_t>(p.padding.h), args.padding_w = static_cast<std::int32_t>(p.padding.w);
+    args.dilation_h = u(p.dilation.h), args.dilation_w = u(p.dilation.w);
+    args.divisor = p.divisor;
+    const Divisor row(u((line + kItem - 1) / kItem)), plane(u(lines));
+    args.row_multiplier = row.multiplier, args.line_multiplier = plane.multiplier;
+    args.shifts = row.shift | plane.shift << 16;
 }
 
-Grid threads_for(const Tensor& t) { return linear_grid(ceil_div(static_cast<std::uint64_t>(t.numel()), kThreads)); }
+Address element(const Tensor& t, std::int64_t offset) {
+    return t.defined() ? t.address() + static_cast<Address>(offset) * itemsize(t.dtype()) : 0;
+}
 
-Tensor max_backward(const Tensor& grad, const Tensor& indices, const Pooling& p) {
+/// Calls body(first sample, samples, grid) for slices of the batch whose items fit 31 bits.
+template <class Body>
+void for_slices(const Pooling& p, std::int64_t lines, std::int64_t line, const Body& body) {
+    const std::int64_t each = p.channels * lines * ((line + kItem - 1) / kItem), most = (std::int64_t{1} << 31) - 1;
+    check<Error>(each <= most, "pool2d: expected samples below 2^31 outputs, got ", each * kItem);
+    const std::int64_t step = std::min(most / each, p.batch);
+    for (std::int64_t n = 0; n < p.batch; n += step) {
+        const std::int64_t samples = std::min(step, p.batch - n);
+        body(n, samples, linear_grid(ceil_div(static_cast<std::uint64_t>(samples * each), kThreads)));
+    }
+}
+
+/// The specialization of the forward kernels: how the lines of four windows lie in aligned fours.
+Spec forward_spec(const Pooling& p, const Tensor& from, const Tensor& to) {
+    constexpr std::int64_t kMostVectors = 5, kMostTaps = 7;
+    const Strides& s = from.strides();
+    const std::int64_t shift = (4 - p.padding.w % 4) % 4;
+    const std::int64_t reach = shift + 3 * p.stride.w + (p.kernel.w - 1) * p.dilation.w + 1;
+    const bool narrow = from.dtype() == DType::f32 || from.dtype() == DType::f16 || from.dtype() == DType::bf16;
+    const bool aligned = s[3] == 1 && p.image.w % 4 == 0 && s[0] % 4 == 0 && s[1] % 4 == 0 && s[2] % 4 == 0 &&
+                         from.address() % (4 * itemsize(from.dtype())) == 0;
+    const bool vectors = narrow && aligned && p.kernel.w <= kMostTaps && reach <= 4 * kMostVectors;
+    const bool stores = narrow && p.out.w % 4 == 0 && to.address() % 16 == 0;
+    if (!vectors) return Spec{0u, 1u, 1u, 1u, 0u, stores};
+    const auto u = [](std::int64_t v) { return static_cast<std::uint32_t>(v); };
+    return Spec{u((reach + 3) / 4), u(p.kernel.w), u(p.stride.w), u(p.dilation.w), u(shift), stores};
+}
+
+/// Offsets inside a plane that fit 31 bits: the tensor itself, unless its strides are huge.
+Tensor near_planes(const Tensor& t) {
+    const std::int64_t reach = (t.size(2) - 1) * t.strides()[2] + (t.size(3) - 1) * t.strides()[3];
+    check<Error>(t.size(2) * t.size(3) < kRealElements, "pool2d: expected planes below 2^31 elements, got ", t.shape());
+    return reach < kRealElements ? t : contiguous(t);
+}
+
+void launch_forward(const Kernel& kernel, const Pooling& p, const Tensor& input, const Tensor& out, const Tensor& indices) {
+    if (out.numel() == 0) return;
+    const Tensor from = near_planes(input);
+    const Strides& s = from.strides();
+    Pool2dArgs args{};
+    args.n_stride = s[0], args.c_stride = s[1];
+    args.h_stride = static_cast<std::uint32_t>(s[2]), args.w_stride = static_cast<std::uint32_t>(s[3]);
+    for_slices(p, p.out.h, p.out.w, [&](std::int64_t n, std::int64_t samples, Grid grid) {
+        const std::int64_t written = n * p.channels * p.out.h * p.out.w;
+        args.from = element(from, n * s[0]), args.to = element(out, written), args.indices = element(indices, written);
+        set_sizes(args, p, samples, p.out.h, p.out.w);
+        stream_of(out).launch(kernel, from.dtype(), forward_spec(p, from, out), grid, args, {from}, {out, indices});
+    });
+}
+
+Tensor launch_backward(const Kernel& kernel, const Pooling& p, const Tensor& grad, const Tensor& indices) {
     const Tensor g = contiguous(grad);
     Tensor out = empty({p.batch, p.channels, p.image.h, p.image.w}, g.dtype(), g.device());
-    if (out.numel() > 0)
-        stream_of(g).launch(max_pool2d_backward_kernel, g.dtype(), {}, threads_for(out), arguments(p, g, out, indices),
-                            {g, indices}, {out});
-    // Linear in g: its gradient picks what lies at the indices.
-    return record("max_pool2d_backward", out, {grad}, keep_nothing, [indices, p](const Backward& b) -> Grads {
-        const Tensor flat = reshape(b.grad(), {p.batch, p.channels, p.image.h * p.image.w});
-        return {reshape(gather(flat, 2, reshape(indices, {p.batch, p.channels, p.out.h * p.out.w})), indices.shape())};
+    if (out.numel() == 0) return out;
+    const Divisor stride_h(static_cast<std::uint32_t>(p.stride.h)), stride_w(static_cast<std::uint32_t>(p.stride.w));
+    Pool2dBackwardArgs args{};
+    args.stride_h_multiplier = stride_h.multiplier, args.stride_w_multiplier = stride_w.multiplier;
+    args.stride_shifts = stride_h.shift | stride_w.shift << 16;
+    const Spec spec{g.dtype() != DType::f64 && p.image.w % 4 == 0};
+    for_slices(p, p.image.h, p.image.w, [&](std::int64_t n, std::int64_t samples, Grid grid) {
+        const std::int64_t read = n * p.channels * p.out.h * p.out.w;
+        args.from = element(g, read), args.indices = element(indices, read);
+        args.to = element(out, n * p.channels * p.image.h * p.image.w);
+        set_sizes(args, p, samples, p.image.h, p.image.w);
+        stream_of(out).launch(kernel, g.dtype(), spec, grid, args, {g, indices}, {out});
     });
+    return out;
+}
+
+Tensor max_backward(const Tensor& grad, const Tensor& indices, const Pooling& p) {
+    // Linear in the gradient: its gradient picks what lies at the indices.
+    return record("max_pool2d_backward", launch_backward(max_pool2d_backward_kernel, p, grad, indices), {grad}, keep_nothing,
+                  [indices, p](const Backward& b) -> Grads {
+                      const Tensor flat = reshape(b.grad(), {p.batch, p.channels, p.image.h * p.image.w});
+                      return {reshape(gather(flat, 2, reshape(indices, {p.batch, p.channels, p.out.h * p.out.w})),
+                                      indices.shape())};
+                  });
 }
 
 Tensor avg_forward(const Tensor& input, const Pooling& p);
 
 Tensor avg_backward(const Tensor& grad, const Pooling& p) {
-    const Tensor g = contiguous(grad);
-    Tensor out = empty({p.batch, p.channels, p.image.h, p.image.w}, g.dtype(), g.device());
-    if (out.numel() > 0)
-        stream_of(g).launch(avg_pool2d_backward_kernel, g.dtype(), {}, threads_for(out), arguments(p, g, out, {}), {g},
-                            {out});
-    return record("avg_pool2d_backward", out, {grad}, keep_nothing,
+    return record("avg_pool2d_backward", launch_backward(avg_pool2d_backward_kernel, p, grad, {}), {grad}, keep_nothing,
                   [p](const Backward& b) -> Grads { return {avg_forward(b.grad(), p)}; });
 }
 
 Tensor avg_forward(const Tensor& input, const Pooling& p) {
     Tensor out = empty({p.batch, p.channels, p.out.h, p.out.w}, input.dtype(), input.device());
-    if (out.numel() > 0)
-        stream_of(input).launch(avg_pool2d_kernel, input.dtype(), {}, threads_for(out), arguments(p, input, out, {}),
-                                {input}, {out});
+    launch_forward(avg_pool2d_kernel, p, input, out, {});
     return record("avg_pool2d", out, {input}, keep_nothing,
                   [p](const Backward& b) -> Grads { return {avg_backward(b.grad(), p)}; });
 }
@@ -127,9 +184,7 @@ std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor& input, Int2 kern
     check<DTypeError>(input.dtype() != DType::boolean, "max_pool2d: expected a number type, got ", input.dtype());
     const Shape shape{p.batch, p.channels, p.out.h, p.out.w};
     Tensor out = empty(shape, input.dtype(), input.device()), indices = empty(shape, DType::i64, input.device());
-    if (out.numel() > 0)
-        stream_of(input).launch(max_pool2d_kernel, input.dtype(), {}, threads_for(out),
-                                arguments(p, input, out, indices), {input}, {out, indices});
+    launch_forward(max_pool2d_kernel, p, input, out, indices);
     out = record("max_pool2d", out, {input}, keep_nothing,
                  [indices, p](const Backward& b) -> Grads { return {max_backward(b.grad(), indices, p)}; });
     return {out, indices};
@@ -141,9 +196,7 @@ Tensor max_pool2d(const Tensor& input, Int2 kernel, Int2 stride, Int2 padding, I
     const Pooling p = plan("max_pool2d", input, kernel, stride, padding, dilation, ceil_mode);
     check<DTypeError>(input.dtype() != DType::boolean, "max_pool2d: expected a number type, got ", input.dtype());
     Tensor out = empty({p.batch, p.channels, p.out.h, p.out.w}, input.dtype(), input.device());
-    if (out.numel() > 0)
-        stream_of(input).launch(max_pool2d_kernel, input.dtype(), {}, threads_for(out), arguments(p, input, out, {}),
-                                {input}, {out});
+    launch_forward(max_pool2d_kernel, p, input, out, {});
     return out;
 }
 

@@ -44,8 +44,8 @@ V lowest() {
 }
 
 /// body(plane) for every plane, in parallel.
-template <class Body>
-void for_planes(const Pool2dArgs& args, const Body& body) {
+template <class Args, class Body>
+void for_planes(const Args& args, const Body& body) {
     const std::int64_t work = std::int64_t{args.out_h} * args.out_w * args.kernel_h * args.kernel_w;
     cpu::parallel_for(args.planes, std::max<std::int64_t>(1, cpu::kGrain / std::max<std::int64_t>(1, work)),
                       [&](std::int64_t begin, std::int64_t end) {
@@ -58,7 +58,7 @@ void max_pool(const Pool2dArgs& a) {
     using V = typename T::Value;
     for_planes(a, [&](std::int64_t plane) {
         const T* image =
-            reinterpret_cast<const T*>(a.from) + plane / a.channels * a.strides[0] + plane % a.channels * a.strides[1];
+            reinterpret_cast<const T*>(a.from) + plane / a.channels * a.n_stride + plane % a.channels * a.c_stride;
         std::int64_t at = plane * a.out_h * a.out_w;
         for (std::int64_t y = 0; y < a.out_h; y++)
             for (std::int64_t x = 0; x < a.out_w; x++, at++) {
@@ -70,7 +70,7 @@ void max_pool(const Pool2dArgs& a) {
                     for (std::int64_t j = 0; j < a.kernel_w; j++) {
                         const std::int64_t w = x * a.stride_w - a.padding_w + j * a.dilation_w;
                         if (w < 0 || w >= a.w) continue;
-                        const V value = T::load(image[h * a.strides[2] + w * a.strides[3]]);
+                        const V value = T::load(image[h * a.h_stride + w * a.w_stride]);
                         if (found < 0 || is_nan(value) || value > best) best = value, found = h * a.w + w;
                     }
                 }
@@ -89,8 +89,8 @@ Extent extent_of(std::int64_t position, std::int64_t stride, std::int64_t paddin
     return {std::max<std::int64_t>(start, 0), std::min(end, extent), end - start};
 }
 
-template <class V>
-V divisor_of(const Pool2dArgs& a, const Extent& h, const Extent& w) {
+template <class V, class Args>
+V divisor_of(const Args& a, const Extent& h, const Extent& w) {
     if (a.divisor == 0) return static_cast<V>(h.padded * w.padded);
     if (a.divisor == kRealElements) return static_cast<V>((h.end - h.start) * (w.end - w.start));
     return static_cast<V>(a.divisor);
@@ -101,7 +101,7 @@ void avg_pool(const Pool2dArgs& a) {
     using V = typename T::Value;
     for_planes(a, [&](std::int64_t plane) {
         const T* image =
-            reinterpret_cast<const T*>(a.from) + plane / a.channels * a.strides[0] + plane % a.channels * a.strides[1];
+            reinterpret_cast<const T*>(a.from) + plane / a.channels * a.n_stride + plane % a.channels * a.c_stride;
         T* to = reinterpret_cast<T*>(a.to) + plane * a.out_h * a.out_w;
         for (std::int64_t y = 0; y < a.out_h; y++)
             for (std::int64_t x = 0; x < a.out_w; x++, to++) {
@@ -111,7 +111,7 @@ void avg_pool(const Pool2dArgs& a) {
                 for (std::int64_t h = rows.start; h < rows.end; h++) {
                     V row = 0;
                     for (std::int64_t w = columns.start; w < columns.end; w++)
-                        row += T::load(image[h * a.strides[2] + w * a.strides[3]]);
+                        row += T::load(image[h * a.h_stride + w * a.w_stride]);
                     sum += row;
                 }
                 *to = T::store(sum / divisor_of<V>(a, rows, columns));
@@ -121,7 +121,7 @@ void avg_pool(const Pool2dArgs& a) {
 
 /// Windows from last to first: each element then gets its terms in ascending order of the taps, as on the GPU.
 template <class T, class Add>
-void spread(const Pool2dArgs& a, const Add& add) {
+void spread(const Pool2dBackwardArgs& a, const Add& add) {
     using V = typename T::Value;
     for_planes(a, [&](std::int64_t plane) {
         std::vector<V> sums(static_cast<std::size_t>(a.h) * a.w, V{0});
@@ -134,7 +134,7 @@ void spread(const Pool2dArgs& a, const Add& add) {
 }
 
 template <class T>
-void max_pool_backward(const Pool2dArgs& a) {
+void max_pool_backward(const Pool2dBackwardArgs& a) {
     using V = typename T::Value;
     spread<T>(a, [&](V* sums, std::int64_t plane, std::int64_t y, std::int64_t x, V g) {
         const std::int64_t found =
@@ -144,7 +144,7 @@ void max_pool_backward(const Pool2dArgs& a) {
 }
 
 template <class T>
-void avg_pool_backward(const Pool2dArgs& a) {
+void avg_pool_backward(const Pool2dBackwardArgs& a) {
     using V = typename T::Value;
     spread<T>(a, [&](V* sums, std::int64_t, std::int64_t y, std::int64_t x, V g) {
         const Extent rows = extent_of(y, a.stride_h, a.padding_h, a.kernel_h, a.h);
@@ -194,11 +194,11 @@ void avg_pool2d_cpu(const void* raw, DType dtype, const Spec&, Grid) {
 }
 
 void max_pool2d_backward_cpu(const void* raw, DType dtype, const Spec&, Grid) {
-    for_float(dtype, [&](auto t) { max_pool_backward<decltype(t)>(*static_cast<const Pool2dArgs*>(raw)); });
+    for_float(dtype, [&](auto t) { max_pool_backward<decltype(t)>(*static_cast<const Pool2dBackwardArgs*>(raw)); });
 }
 
 void avg_pool2d_backward_cpu(const void* raw, DType dtype, const Spec&, Grid) {
-    for_float(dtype, [&](auto t) { avg_pool_backward<decltype(t)>(*static_cast<const Pool2dArgs*>(raw)); });
+    for_float(dtype, [&](auto t) { avg_pool_backward<decltype(t)>(*static_cast<const Pool2dBackwardArgs*>(raw)); });
 }
 
 }  // namespace vkml

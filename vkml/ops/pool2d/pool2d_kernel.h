@@ -1,6 +1,7 @@
 #pragma once
 #include "vkml/ops/pool2d/pool2d.spv.h"
 #include "vkml/ops/pool2d/pool2d_args.h"
+#include "vkml/ops/pool2d/pool2d_backward.spv.h"
 #include "vkml/runtime/kernel.h"
 
 namespace vkml {
@@ -20,5 +21,6 @@ inline constexpr Kernel avg_pool2d_backward_kernel{"avg_pool2d_backward", spv::a
                                                    avg_pool2d_backward_cpu};
 
 static_assert(sizeof(Pool2dArgs) <= kMaxPushConstants);
+static_assert(sizeof(Pool2dBackwardArgs) <= kMaxPushConstants);
 
 }  // namespace vkml

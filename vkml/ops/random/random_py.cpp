@@ -37,7 +37,16 @@ VKML_PYTHON(random) {
     using namespace vkml::python;
     m.def(
         "manual_seed", [](nb::int_ seed) { manual_seed(word(seed)); }, "seed"_a,
-        "Restarts the default generator: its draws are (seed, 0), (seed, 1), ...");
+        R"(Restarts the default generator: its draws are (seed, 0), (seed, 1), ...
+
+Examples
+--------
+>>> vkml.manual_seed(7)
+>>> a = vkml.rand(3)
+>>> vkml.manual_seed(7)
+>>> vkml.equal(a, vkml.rand(3)).all().item()
+True
+)");
     bind_float(m, "rand", &rand,
                "def rand(first: int, second: int, *more: int, seed: int | None = None, offset: int = 0, dtype: dtype | "
                "str | type | None = None, device: device | str | None = None) -> Tensor",
@@ -58,12 +67,24 @@ VKML_PYTHON(random) {
                            device.value_or(default_device()));
         },
         "low"_a, "high"_a, "shape"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(),
-        "device"_a = nb::none(), "Integers in [low, high): a pure function of (seed, offset, index).");
+        "device"_a = nb::none(), R"(Integers in [low, high): a pure function of (seed, offset, index).
+
+Examples
+--------
+>>> vkml.randint(0, 10, (4,), seed=1)
+tensor([8, 6, 2, 7])
+)");
     m.def(
         "randperm",
         [](std::int64_t n, Seed seed, nb::int_ offset, std::optional<Device> device) {
             return randperm(n, draw_of(seed, offset), device.value_or(default_device()));
         },
         "n"_a, "seed"_a = nb::none(), "offset"_a = 0, "device"_a = nb::none(),
-        "The numbers 0 .. n - 1 in random order, int64.");
+        R"(The numbers 0 .. n - 1 in random order, int64.
+
+Examples
+--------
+>>> vkml.sort(vkml.randperm(4, seed=1))[0]
+tensor([0, 1, 2, 3])
+)");
 }

@@ -39,10 +39,9 @@ struct Order {
     }
 };
 
-template <class E, bool largest>
+template <class A, bool largest>
 struct ArgFold {
-    using Element = E;
-    using Acc = typename E::Acc;
+    using Acc = A;
     using O = Order<Acc, largest>;
     using Key = typename O::Key;
     struct State {
@@ -51,6 +50,7 @@ struct ArgFold {
     };
 
     const ReduceArgs& args;
+    Element<Acc> element;
     bool values;
 
     static State identity() { return {O::kLowest, std::numeric_limits<std::int64_t>::max()}; }
@@ -81,20 +81,18 @@ struct ArgFold {
         for (int j = 0; j < count; j++)
             for (std::int64_t i = 0; i < n; i++) s[i] = merge(s[i], {O::key(v[j][i]), position + j});
     }
-    void finish(std::int64_t i, const State& s) const {
-        if (values) reinterpret_cast<typename E::Storage*>(args.y)[i] = E::store(O::value(s.key));
-        reinterpret_cast<std::int64_t*>(args.index)[i] = s.at;
+    void finish(std::int64_t i, const State* s, std::int64_t n) const {
+        Acc value[kTile];
+        for (std::int64_t k = 0; values && k < n; k++) value[k] = O::value(s[k].key);
+        if (values) element.store(args.y, i, value, n);
+        for (std::int64_t k = 0; k < n; k++) reinterpret_cast<std::int64_t*>(args.index)[i + k] = s[k].at;
     }
 };
 
 template <bool largest>
 void arg_of(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
-    with_element(dtype, [&](auto element) {
-        const ArgFold<decltype(element), largest> fold{args, spec[3] == 0};
-        if (columns)
-            walk_columns(args, spec, fold);
-        else
-            walk_rows(args, spec, fold);
+    with_element(dtype, [&]<class A>(const Element<A>& element) {
+        walk(args, spec, columns, ArgFold<A, largest>{args, element, spec[3] == 0});
     });
 }
 void arg(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
@@ -109,13 +107,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace vkml {
-HWY_EXPORT(arg);
-
-void arg_rows_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(arg)(*static_cast<const ReduceArgs*>(args), dtype, spec, false);
-}
-void arg_columns_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(arg)(*static_cast<const ReduceArgs*>(args), dtype, spec, true);
-}
+VKML_REDUCE_ENTRIES(arg)
 }  // namespace vkml
 #endif

@@ -11,14 +11,14 @@ namespace vkml::HWY_NAMESPACE {
 
 /// The order of exact.slang: runs of 32 one after the other from +0, then adjacent pairs. A block of walk_rows holds a
 /// power of two of such runs and its own tree over blocks and chunks pairs adjacently, so the whole is that one tree.
-template <class E>
+template <class A>
 struct ExactFold {
-    using Element = E;
-    using Acc = typename E::Acc;
+    using Acc = A;
     using State = Acc;
     static constexpr std::int64_t kRun = 32, kRuns = kBlock / kRun;
 
     const ReduceArgs& args;
+    Element<Acc> element;
     bool divides;
 
     static State identity() { return 0; }
@@ -36,14 +36,17 @@ struct ExactFold {
             for (std::int64_t i = 0; i + width < runs; i += 2 * width) sums[i] += sums[i + width];
         return sums[0];
     }
-    void finish(std::int64_t i, State s) const {
-        if (divides) s = s / divisor_of<Acc>(args);
-        reinterpret_cast<typename E::Storage*>(args.y)[i] = E::store(s);
+    void finish(std::int64_t i, State* s, std::int64_t n) const {
+        const Acc divisor = divisor_of<Acc>(args);
+        for (std::int64_t k = 0; divides && k < n; k++) s[k] = s[k] / divisor;
+        element.store(args.y, i, s, n);
     }
 };
 
 void exact(const ReduceArgs& args, DType dtype, const Spec& spec) {
-    with_float(dtype, [&](auto element) { walk_rows(args, spec, ExactFold<decltype(element)>{args, spec[3] == 1}); });
+    with_float(dtype, [&]<class A>(const Element<A>& element) {
+        walk_rows(args, spec, ExactFold<A>{args, element, spec[3] == 1});
+    });
 }
 
 }  // namespace vkml::HWY_NAMESPACE

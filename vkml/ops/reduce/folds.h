@@ -11,6 +11,16 @@
 /// The folds and their kernels. kOp and kFinish are specialization constants of the .slang beside each.
 namespace vkml {
 
+/// The two CPU functions of a fold that is compiled once per instruction set as fold(args, dtype, spec, columns).
+#define VKML_REDUCE_ENTRIES(fold)                                                              \
+    HWY_EXPORT(fold);                                                                          \
+    void fold##_rows_cpu(const void* args, DType dtype, const Spec& spec, Grid) {              \
+        HWY_DYNAMIC_DISPATCH(fold)(*static_cast<const ReduceArgs*>(args), dtype, spec, false); \
+    }                                                                                          \
+    void fold##_columns_cpu(const void* args, DType dtype, const Spec& spec, Grid) {           \
+        HWY_DYNAMIC_DISPATCH(fold)(*static_cast<const ReduceArgs*>(args), dtype, spec, true);  \
+    }
+
 /// Folds whose state is one number. kOp of plain.slang.
 enum class Plain : std::uint32_t { sum, product, largest, smallest, squares, magnitudes };
 /// What becomes of that number: as it is, divided by Fold::divisor, or its square root.

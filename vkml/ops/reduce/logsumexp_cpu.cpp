@@ -17,16 +17,16 @@ namespace vkml::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// The largest value, and the sum of exp(value - peak). A NaN is never the peak and makes the sum NaN.
-template <class E>
+template <class A>
 struct LogSumExpFold {
-    using Element = E;
-    using Acc = typename E::Acc;
+    using Acc = A;
     struct State {
         Acc peak;
         double sum;
     };
 
     const ReduceArgs& args;
+    Element<Acc> element;
 
     // The lowest finite number and not -infinity, so that exp(-infinity - peak) is 0.
     static State identity() { return {std::numeric_limits<Acc>::lowest(), 0}; }
@@ -105,20 +105,18 @@ struct LogSumExpFold {
     static V terms(D d, V v, V peak) {
         return hn::IfThenElse(hn::Eq(v, peak), hn::Set(d, Acc(1)), exponential(d, hn::Sub(v, peak)));
     }
-    void finish(std::int64_t i, const State& s) const {
-        const double value = s.sum != s.sum ? s.sum : static_cast<double>(s.peak) + std::log(s.sum);
-        reinterpret_cast<typename E::Storage*>(args.y)[i] = E::store(static_cast<Acc>(value));
+    void finish(std::int64_t i, const State* s, std::int64_t n) const {
+        Acc value[kTile];
+        for (std::int64_t k = 0; k < n; k++)
+            value[k] =
+                static_cast<Acc>(s[k].sum != s[k].sum ? s[k].sum : static_cast<double>(s[k].peak) + std::log(s[k].sum));
+        element.store(args.y, i, value, n);
     }
 };
 
 void logsumexp(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
-    with_float(dtype, [&](auto element) {
-        const LogSumExpFold<decltype(element)> fold{args};
-        if (columns)
-            walk_columns(args, spec, fold);
-        else
-            walk_rows(args, spec, fold);
-    });
+    with_float(dtype,
+               [&]<class A>(const Element<A>& element) { walk(args, spec, columns, LogSumExpFold<A>{args, element}); });
 }
 
 }  // namespace vkml::HWY_NAMESPACE
@@ -126,13 +124,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace vkml {
-HWY_EXPORT(logsumexp);
-
-void logsumexp_rows_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(logsumexp)(*static_cast<const ReduceArgs*>(args), dtype, spec, false);
-}
-void logsumexp_columns_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(logsumexp)(*static_cast<const ReduceArgs*>(args), dtype, spec, true);
-}
+VKML_REDUCE_ENTRIES(logsumexp)
 }  // namespace vkml
 #endif

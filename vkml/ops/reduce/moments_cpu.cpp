@@ -16,14 +16,14 @@ struct Moments {
     double mean, squares, n;
 };
 
-template <class E>
+template <class A>
 struct MomentsFold {
-    using Element = E;
-    using Acc = typename E::Acc;
+    using Acc = A;
     using State = Moments;
     static constexpr std::int64_t kLanes = 32;
 
     const ReduceArgs& args;
+    Element<Acc> element;
     bool root;
 
     static State identity() { return {0, 0, 0}; }
@@ -60,20 +60,20 @@ struct MomentsFold {
             s[i] = merge(s[i], {mean, squares, static_cast<double>(count)});
         }
     }
-    void finish(std::int64_t i, const State& s) const {
-        const double variance = s.squares / static_cast<double>(divisor_of<Acc>(args));
-        reinterpret_cast<typename E::Storage*>(args.y)[i] =
-            E::store(static_cast<Acc>(root ? std::sqrt(variance) : variance));
+    void finish(std::int64_t i, const State* s, std::int64_t n) const {
+        Acc value[kTile];
+        const auto divisor = static_cast<double>(divisor_of<Acc>(args));
+        for (std::int64_t k = 0; k < n; k++) {
+            const double variance = s[k].squares / divisor;
+            value[k] = static_cast<Acc>(root ? std::sqrt(variance) : variance);
+        }
+        element.store(args.y, i, value, n);
     }
 };
 
 void moments(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
-    with_float(dtype, [&](auto element) {
-        const MomentsFold<decltype(element)> fold{args, spec[3] == 1};
-        if (columns)
-            walk_columns(args, spec, fold);
-        else
-            walk_rows(args, spec, fold);
+    with_float(dtype, [&]<class A>(const Element<A>& element) {
+        walk(args, spec, columns, MomentsFold<A>{args, element, spec[3] == 1});
     });
 }
 
@@ -82,13 +82,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace vkml {
-HWY_EXPORT(moments);
-
-void moments_rows_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(moments)(*static_cast<const ReduceArgs*>(args), dtype, spec, false);
-}
-void moments_columns_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(moments)(*static_cast<const ReduceArgs*>(args), dtype, spec, true);
-}
+VKML_REDUCE_ENTRIES(moments)
 }  // namespace vkml
 #endif

@@ -121,16 +121,16 @@ struct Operation {
 };
 
 /// One number per result.
-template <class E, Plain op>
+template <class A, Plain op>
 struct PlainFold {
-    using Element = E;
-    using Acc = typename E::Acc;
+    using Acc = A;
     using State = Acc;
     using Op = Operation<Acc, op>;
     // The same on every instruction set, so that sums have the same bits there.
     static constexpr std::int64_t kLanes = 256 / sizeof(Acc);
 
     const ReduceArgs& args;
+    Element<Acc> element;
     std::uint32_t finishing;
     bool to_states;
 
@@ -166,45 +166,47 @@ struct PlainFold {
         for (; j + 2 <= count; j += 2) Op::fold_into(s, v[j], v[j + 1], n);
         if (j < count) Op::fold_into(s, v[j], n);
     }
-    void finish(std::int64_t i, State s) const {
+    void finish(std::int64_t i, State* s, std::int64_t n) const {
         if (to_states) {
-            reinterpret_cast<Acc*>(args.y)[i] = s;
+            std::copy_n(s, n, reinterpret_cast<Acc*>(args.y) + i);
             return;
         }
-        if (finishing == 1) s = s / divisor_of<Acc>(args);
-        if (finishing == 2) s = static_cast<Acc>(std::sqrt(s));
-        reinterpret_cast<typename E::Storage*>(args.y)[i] = E::store(s);
+        const Acc divisor = divisor_of<Acc>(args);
+        if (finishing == 1)
+            for (std::int64_t k = 0; k < n; k++) s[k] = s[k] / divisor;
+        if (finishing == 2)
+            for (std::int64_t k = 0; k < n; k++) s[k] = static_cast<Acc>(std::sqrt(s[k]));
+        element.store(args.y, i, s, n);
     }
 };
 
-template <class F>
-void with_operation(Plain op, const F& f) {
-    switch (op) {
-        case Plain::sum:
-            return f(std::integral_constant<Plain, Plain::sum>{});
-        case Plain::product:
-            return f(std::integral_constant<Plain, Plain::product>{});
-        case Plain::largest:
-            return f(std::integral_constant<Plain, Plain::largest>{});
-        case Plain::smallest:
-            return f(std::integral_constant<Plain, Plain::smallest>{});
-        case Plain::squares:
-            return f(std::integral_constant<Plain, Plain::squares>{});
-        case Plain::magnitudes:
-            return f(std::integral_constant<Plain, Plain::magnitudes>{});
-    }
+template <Plain op, class A>
+void plain_of(const ReduceArgs& args, const Spec& spec, bool columns, const Element<A>& element) {
+    walk(args, spec, columns, PlainFold<A, op>{args, element, spec[3], spec[8] != 0});
 }
 
 void plain(const ReduceArgs& args, DType dtype, const Spec& spec, bool columns) {
-    with_element(dtype, [&](auto element) {
-        with_operation(static_cast<Plain>(spec[2]), [&](auto op) {
-            const PlainFold<decltype(element), decltype(op)::value> fold{args, spec[3], spec[8] != 0};
-            if (columns)
-                walk_columns(args, spec, fold);
-            else
-                walk_rows(args, spec, fold);
-        });
-    });
+    const auto op = static_cast<Plain>(spec[2]);
+    const auto number = [&](const auto& element) {
+        switch (op) {
+            case Plain::product:
+                return plain_of<Plain::product>(args, spec, columns, element);
+            case Plain::largest:
+                return plain_of<Plain::largest>(args, spec, columns, element);
+            case Plain::smallest:
+                return plain_of<Plain::smallest>(args, spec, columns, element);
+            default:
+                return plain_of<Plain::sum>(args, spec, columns, element);
+        }
+    };
+    const auto norm = [&](const auto& element) {  // floats only
+        if (op == Plain::squares) return plain_of<Plain::squares>(args, spec, columns, element);
+        plain_of<Plain::magnitudes>(args, spec, columns, element);
+    };
+    if (op == Plain::squares || op == Plain::magnitudes)
+        with_float(dtype, norm);
+    else
+        with_element(dtype, number);
 }
 
 }  // namespace vkml::HWY_NAMESPACE
@@ -212,13 +214,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace vkml {
-HWY_EXPORT(plain);
-
-void plain_rows_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(plain)(*static_cast<const ReduceArgs*>(args), dtype, spec, false);
-}
-void plain_columns_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(plain)(*static_cast<const ReduceArgs*>(args), dtype, spec, true);
-}
+VKML_REDUCE_ENTRIES(plain)
 }  // namespace vkml
 #endif

@@ -58,43 +58,146 @@ void bind_extreme(nb::module_& m, TensorClass& tensor, const char* name, Tensor 
 
 VKML_PYTHON(reduce) {
     bind_reduction(m, tensor, "sum", &sum,
-                   "Sum over the axes in dim; all of them without one. Integers and bool give int64.");
-    bind_reduction(m, tensor, "mean", &mean, "Mean over the axes in dim. Floats only.");
-    bind_reduction(m, tensor, "prod", &prod, "Product over the axes in dim. Integers and bool give int64.");
+                   R"(Sum over the axes in dim; all of them without one. Integers and bool give int64.
+
+Examples
+--------
+>>> vkml.sum(vkml.tensor([[1., 2.], [3., 4.]]), dim=0)
+tensor([4., 6.])
+>>> vkml.sum(vkml.tensor([True, True]))
+tensor(2)
+)");
+    bind_reduction(m, tensor, "mean", &mean, R"(Mean over the axes in dim. Floats only.
+
+Examples
+--------
+>>> vkml.mean(vkml.tensor([[1., 2.], [3., 6.]]), dim=0)
+tensor([2., 4.])
+)");
+    bind_reduction(m, tensor, "prod", &prod, R"(Product over the axes in dim. Integers and bool give int64.
+
+Examples
+--------
+>>> vkml.prod(vkml.tensor([[1, 2], [3, 4]]), dim=1)
+tensor([ 2, 12])
+)");
     bind_reduction(m, tensor, "amax", &amax,
-                   "Largest element over the axes in dim; NaN wins, ties share the gradient.");
+                   R"(Largest element over the axes in dim; NaN wins, ties share the gradient.
+
+Examples
+--------
+>>> vkml.amax(vkml.tensor([[1., 5.], [7., 3.]]), dim=1)
+tensor([5., 7.])
+)");
     bind_reduction(m, tensor, "amin", &amin,
-                   "Smallest element over the axes in dim; NaN wins, ties share the gradient.");
+                   R"(Smallest element over the axes in dim; NaN wins, ties share the gradient.
+
+Examples
+--------
+>>> vkml.amin(vkml.tensor([[1., 5.], [7., 3.]]), dim=1)
+tensor([1., 3.])
+)");
     bind_reduction(m, tensor, "logsumexp", &logsumexp,
-                   "log(sum(exp(x))) over the axes in dim, shifted by the maximum.");
-    bind_reduction(m, tensor, "all", &all, "Whether all elements over the axes in dim are other than 0.");
-    bind_reduction(m, tensor, "any", &any, "Whether any element over the axes in dim is other than 0.");
+                   R"(log(sum(exp(x))) over the axes in dim, shifted by the maximum.
+
+Examples
+--------
+>>> vkml.logsumexp(vkml.tensor([[0., 0.], [1000., 1000.]]), dim=1)
+tensor([6.9315e-01, 1.0007e+03])
+)");
+    bind_reduction(m, tensor, "all", &all, R"(Whether all elements over the axes in dim are other than 0.
+
+Examples
+--------
+>>> vkml.all(vkml.tensor([[1, 0], [2, 3]]), dim=1)
+tensor([False,  True])
+)");
+    bind_reduction(m, tensor, "any", &any, R"(Whether any element over the axes in dim is other than 0.
+
+Examples
+--------
+>>> vkml.any(vkml.tensor([[0, 0], [2, 3]]), dim=1)
+tensor([False,  True])
+)");
     both(
         m, tensor, "norm",
         [](const Tensor& input, double p, const OptionalDims& dim, bool keepdim) {
             return norm(input, p, dim.value_or(Dims{}), keepdim);
         },
-        "(sum |x|^p)^(1/p) over the axes in dim.", "p"_a = 2.0, "dim"_a = nb::none(), "keepdim"_a = false);
-    bind_moment(m, tensor, "var", &vkml::var, "Variance over the axes in dim, divided by n - correction.");
-    bind_moment(m, tensor, "std", &vkml::std, "Standard deviation over the axes in dim, divided by n - correction.");
+        R"((sum |x|^p)^(1/p) over the axes in dim.
+
+Examples
+--------
+>>> vkml.norm(vkml.tensor([3., 4.]))
+tensor(5.)
+>>> vkml.norm(vkml.tensor([3., 4.]), 1)
+tensor(7.)
+)",
+        "p"_a = 2.0, "dim"_a = nb::none(), "keepdim"_a = false);
+    bind_moment(m, tensor, "var", &vkml::var, R"(Variance over the axes in dim, divided by n - correction.
+
+Examples
+--------
+>>> vkml.var(vkml.tensor([[1., 3.], [2., 8.]]), dim=1)
+tensor([ 2., 18.])
+)");
+    bind_moment(m, tensor, "std", &vkml::std, R"(Standard deviation over the axes in dim, divided by n - correction.
+
+Examples
+--------
+>>> vkml.std(vkml.tensor([[1., 3.], [2., 8.]]), dim=1)
+tensor([1.4142, 4.2426])
+)");
     bind_position(
         m, tensor, "argmax", &argmax, &argmax,
         [](const Tensor& t) {
             const Tensor i = argmax(t);
             return i.view(Layout(Dims::filled(t.ndim(), 1)));
         },
-        "int64 position of the largest element along dim, or in the flattened input; the first of equals, the first "
-        "NaN.");
+        R"(int64 position of the largest element along dim, or in the flattened input; the first of equals, the
+first NaN.
+
+Examples
+--------
+>>> vkml.argmax(vkml.tensor([[1., 5.], [7., 3.]]))
+tensor(2)
+>>> vkml.argmax(vkml.tensor([[1., 5.], [7., 3.]]), dim=1)
+tensor([1, 0])
+)");
     bind_position(
         m, tensor, "argmin", &argmin, &argmin,
         [](const Tensor& t) {
             const Tensor i = argmin(t);
             return i.view(Layout(Dims::filled(t.ndim(), 1)));
         },
-        "int64 position of the smallest element along dim, or in the flattened input; the first of equals, the first "
-        "NaN.");
+        R"(int64 position of the smallest element along dim, or in the flattened input; the first of equals,
+the first NaN.
+
+Examples
+--------
+>>> vkml.argmin(vkml.tensor([[4., 5.], [7., 3.]]))
+tensor(3)
+>>> vkml.argmin(vkml.tensor([[4., 5.], [7., 3.]]), dim=1)
+tensor([0, 1])
+)");
     bind_extreme(m, tensor, "max", &vkml::max, &vkml::max,
-                 "The largest element; with dim, (values, indices) along it.");
+                 R"(The largest element; with dim, (values, indices) along it.
+
+Examples
+--------
+>>> vkml.max(vkml.tensor([[1., 5.], [7., 3.]]))
+tensor(7.)
+>>> vkml.max(vkml.tensor([[1., 5.], [7., 3.]]), dim=1)
+(tensor([5., 7.]), tensor([1, 0]))
+)");
     bind_extreme(m, tensor, "min", &vkml::min, &vkml::min,
-                 "The smallest element; with dim, (values, indices) along it.");
+                 R"(The smallest element; with dim, (values, indices) along it.
+
+Examples
+--------
+>>> vkml.min(vkml.tensor([[4., 5.], [7., 3.]]))
+tensor(3.)
+>>> vkml.min(vkml.tensor([[4., 5.], [7., 3.]]), dim=1)
+(tensor([4., 3.]), tensor([0, 1]))
+)");
 }

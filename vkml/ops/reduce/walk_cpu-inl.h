@@ -1,8 +1,8 @@
 // Included once per instruction set: the two ways the CPU walks a reduction, generic over the fold. A Fold has
-//   Element, State;  State identity();  State merge(State, State);  void finish(i, State);
-//   State block(const Acc* v, n, position)                      n consecutive reduced elements, position of the first
-//   void rows(State* s, const Acc* const v[4], count, n, position)  adds to n results one element of each of `count` <=
-//   4 rows
+//   Acc, State;  Element<Acc> element;  State identity();  State merge(State, State);  void finish(i, State* s, n)  n
+//   <= kTile results from i on; State block(const Acc* v, n, position)                      n consecutive reduced
+//   elements, position of the first void rows(State* s, const Acc* const v[4], count, n, position)  adds to n results
+//   one element of each of `count` <= 4 rows
 // Blocks, chunks and the trees over them are fixed by the shape, so results do not depend on the number of threads.
 #if defined(VKML_OPS_REDUCE_WALK_CPU_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef VKML_OPS_REDUCE_WALK_CPU_INL_H_
@@ -51,18 +51,16 @@ struct Axes {
 
 /// Elements [begin, begin + count) along the axes: in place if they lie there as they are accumulated, else widened
 /// into `buffer`.
-template <class E>
-const typename E::Acc* fetch(const typename E::Storage* base, const Axes& axes, std::int64_t begin, std::int64_t count,
-                             typename E::Acc* buffer) {
-    using Acc = typename E::Acc;
-    std::int64_t done = 0;
-    while (done < count) {
-        const std::int64_t n = axes.run(begin + done, count - done);
-        const auto* from = base + axes.offset(begin + done);
-        if constexpr (std::is_same_v<typename E::Storage, Acc>)
-            if (n == count && axes.step() == 1) return from;
-        widen<E>(from, axes.step(), n, buffer + done);
-        done += n;
+template <class Acc>
+const Acc* fetch(const Element<Acc>& element, const std::byte* base, const Axes& axes, std::int64_t begin,
+                 std::int64_t count, Acc* buffer) {
+    std::int64_t n = axes.run(begin, count);
+    const std::byte* from = base + axes.offset(begin) * element.size;
+    if (element.in_place && n == count && axes.step() == 1) return reinterpret_cast<const Acc*>(from);
+    element.load(from, axes.step(), n, buffer);
+    for (std::int64_t done = n; done < count; done += n) {
+        n = axes.run(begin + done, count - done);
+        element.load(base + axes.offset(begin + done) * element.size, axes.step(), n, buffer + done);
     }
     return buffer;
 }
@@ -84,46 +82,52 @@ State fold_pairwise(std::int64_t count, const Make& make, const Merge& merge) {
 
 inline constexpr std::int64_t kBlock = 4096;        // elements folded in registers
 inline constexpr std::int64_t kRowChunk = 1 << 16;  // of a row, one thread's share
+inline constexpr std::int64_t kBatch = 64;          // rows finished together
 
 /// Results whose reduced elements lie beside each other.
 template <class Fold>
 void walk_rows(const ReduceArgs& args, const Spec& spec, const Fold& fold) {
-    using E = typename Fold::Element;
     using State = typename Fold::State;
-    const auto* x = reinterpret_cast<const typename E::Storage*>(args.x);
+    const auto* x = reinterpret_cast<const std::byte*>(args.x);
     const Axes kept = Axes::kept(args, spec), reduced = Axes::reduced(args, spec);
     const auto length = static_cast<std::int64_t>(args.reduced), rows = static_cast<std::int64_t>(args.kept);
     const std::int64_t chunks = std::max<std::int64_t>(1, (length + kRowChunk - 1) / kRowChunk);
     const auto merge = [&](const State& a, const State& b) { return fold.merge(a, b); };
     std::vector<State> partial(chunks > 1 ? static_cast<std::size_t>(rows * chunks) : 0);
     const auto range = [&](std::int64_t begin, std::int64_t end) {
-        alignas(64) typename E::Acc buffer[kBlock];
+        alignas(64) typename Fold::Acc buffer[kBlock];
+        State whole[kBatch];  // results that are finished together
+        std::int64_t held = 0;
         for (std::int64_t item = begin; item < end; item++) {
             const std::int64_t row = item / chunks, first = item % chunks * kRowChunk;
             const std::int64_t count = std::min(kRowChunk, length - first);
-            const auto* base = x + kept.offset(row);
+            const std::byte* base = x + kept.offset(row) * fold.element.size;
             const auto block = [&](std::int64_t b) {
                 const std::int64_t at = first + b * kBlock, n = std::min(kBlock, first + count - at);
-                return fold.block(fetch<E>(base, reduced, at, n, buffer), n, at);
+                return fold.block(fetch(fold.element, base, reduced, at, n, buffer), n, at);
             };
             const std::int64_t blocks = (count + kBlock - 1) / kBlock;
             const State s = blocks <= 0   ? fold.identity()
                             : blocks == 1 ? block(0)
                                           : fold_pairwise<State>(blocks, block, merge);
-            if (chunks == 1)
-                fold.finish(row, s);
-            else
+            if (chunks > 1) {
                 partial[static_cast<std::size_t>(item)] = s;
+                continue;
+            }
+            whole[held++] = s;
+            if (held < kBatch && item + 1 < end) continue;
+            fold.finish(row + 1 - held, whole, held);
+            held = 0;
         }
     };
     cpu::parallel_for(rows * chunks,
                       std::max<std::int64_t>(1, cpu::kGrain / std::clamp<std::int64_t>(length, 1, kRowChunk)), range);
     if (chunks == 1) return;
-    for (std::int64_t row = 0; row < rows; row++)
-        fold.finish(
-            row,
-            fold_pairwise<State>(
-                chunks, [&](std::int64_t c) { return partial[static_cast<std::size_t>(row * chunks + c)]; }, merge));
+    for (std::int64_t row = 0; row < rows; row++) {
+        State s = fold_pairwise<State>(
+            chunks, [&](std::int64_t c) { return partial[static_cast<std::size_t>(row * chunks + c)]; }, merge);
+        fold.finish(row, &s, 1);
+    }
 }
 
 inline constexpr std::int64_t kTile = 512;         // results side by side
@@ -133,23 +137,21 @@ inline constexpr std::int64_t kColumnChunk = 512;  // rows, one thread's share
 /// Folds rows [first, first + count) of a tile of `n` results, the first of them at `base`, in a pairwise tree over
 /// blocks of kDepth. `levels` holds the pending blocks; the answer is levels[0].
 template <class Fold>
-void fold_tile(const Fold& fold, const typename Fold::Element::Storage* base, const Axes& along, std::int64_t across,
-               const Axes& reduced, std::int64_t n, std::int64_t first, std::int64_t count,
+void fold_tile(const Fold& fold, const std::byte* base, const Axes& along, std::int64_t across, const Axes& reduced,
+               std::int64_t n, std::int64_t first, std::int64_t count,
                std::array<std::array<typename Fold::State, kTile>, 6>& levels) {
-    using E = typename Fold::Element;
+    using Acc = typename Fold::Acc;
     using State = typename Fold::State;
-    alignas(64) typename E::Acc buffers[4][kTile];
+    const Element<Acc>& element = fold.element;
+    alignas(64) Acc buffers[4][kTile];
     const bool beside = along.step() == 1 && along.run(across, n) == n;
-    const auto* tile = base + along.offset(across);
-    const auto row_of = [&](std::int64_t row, typename E::Acc* buffer) -> const typename E::Acc* {
-        const std::int64_t offset = reduced.offset(row);
-        if (!beside) return fetch<E>(base + offset, along, across, n, buffer);
-        if constexpr (std::is_same_v<typename E::Storage, typename E::Acc>)
-            return tile + offset;
-        else {
-            widen<E>(tile + offset, 1, n, buffer);
-            return buffer;
-        }
+    const std::byte* tile = base + along.offset(across) * element.size;
+    const auto row_of = [&](std::int64_t row, Acc* buffer) -> const Acc* {
+        const std::int64_t offset = reduced.offset(row) * element.size;
+        if (!beside) return fetch(element, base + offset, along, across, n, buffer);
+        if (element.in_place) return reinterpret_cast<const Acc*>(tile + offset);
+        element.load(tile + offset, 1, n, buffer);
+        return buffer;
     };
     int top = 0;
     const auto join = [&] {  // levels[top - 1] takes in levels[top]
@@ -163,7 +165,7 @@ void fold_tile(const Fold& fold, const typename Fold::Element::Storage* base, co
         const std::int64_t end = std::min(first + count, first + (b + 1) * kDepth);
         for (std::int64_t row = first + b * kDepth; row < end; row += 4) {
             const int rows = static_cast<int>(std::min<std::int64_t>(4, end - row));
-            const typename E::Acc* v[4] = {};
+            const Acc* v[4] = {};
             for (int j = 0; j < rows; j++) v[j] = row_of(row + j, buffers[j]);
             fold.rows(s, v, rows, n, row);
         }
@@ -178,8 +180,7 @@ void fold_tile(const Fold& fold, const typename Fold::Element::Storage* base, co
 template <class Fold>
 void walk_columns(const ReduceArgs& args, const Spec& spec, const Fold& fold) {
     using State = typename Fold::State;
-    using Storage = typename Fold::Element::Storage;
-    const auto* x = reinterpret_cast<const Storage*>(args.x);
+    const auto* x = reinterpret_cast<const std::byte*>(args.x);
     const Axes kept = Axes::kept(args, spec), reduced = Axes::reduced(args, spec);
     const auto length = static_cast<std::int64_t>(args.reduced), results = static_cast<std::int64_t>(args.kept);
     const std::int64_t chunks = std::max<std::int64_t>(1, (length + kColumnChunk - 1) / kColumnChunk);
@@ -194,25 +195,31 @@ void walk_columns(const ReduceArgs& args, const Spec& spec, const Fold& fold) {
                 (*levels)[0].fill(fold.identity());
             else
                 fold_tile(fold, x, kept, column, reduced, n, first, count, *levels);
-            for (std::int64_t c = 0; c < n; c++) {
-                if (chunks == 1)
-                    fold.finish(column + c, (*levels)[0][c]);
-                else
-                    partial[static_cast<std::size_t>((column + c) * chunks + item % chunks)] = (*levels)[0][c];
-            }
+            if (chunks == 1) fold.finish(column, (*levels)[0].data(), n);
+            for (std::int64_t c = 0; chunks > 1 && c < n; c++)
+                partial[static_cast<std::size_t>((column + c) * chunks + item % chunks)] = (*levels)[0][c];
         }
     };
     const std::int64_t work = std::min(results, kTile) * std::clamp<std::int64_t>(length, 1, kColumnChunk);
     cpu::parallel_for(tiles * chunks, std::max<std::int64_t>(1, cpu::kGrain / work), range);
     if (chunks == 1) return;
     const auto finish = [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; i++)
-            fold.finish(i,
-                        fold_pairwise<State>(
-                            chunks, [&](std::int64_t c) { return partial[static_cast<std::size_t>(i * chunks + c)]; },
-                            [&](const State& a, const State& b) { return fold.merge(a, b); }));
+        for (std::int64_t i = begin; i < end; i++) {
+            State s = fold_pairwise<State>(
+                chunks, [&](std::int64_t c) { return partial[static_cast<std::size_t>(i * chunks + c)]; },
+                [&](const State& a, const State& b) { return fold.merge(a, b); });
+            fold.finish(i, &s, 1);
+        }
     };
     cpu::parallel_for(results, std::max<std::int64_t>(1, cpu::kGrain / chunks), finish);
+}
+
+template <class Fold>
+void walk(const ReduceArgs& args, const Spec& spec, bool columns, const Fold& fold) {
+    if (columns)
+        walk_columns(args, spec, fold);
+    else
+        walk_rows(args, spec, fold);
 }
 
 /// A number in the accumulator's type from its bits.

@@ -24,11 +24,43 @@ VKML_PYTHON(select) {
     using namespace vkml::python;
     m.def(
         "where", [](const Tensor& cond, const Operand& x, const Operand& y) { return where(cond, arg(x), arg(y)); },
-        "cond"_a, "x"_a, "y"_a, ReleaseGil());
-    m.def("masked_fill", &fill_where, "input"_a, "mask"_a, "value"_a, ReleaseGil());
-    m.def("clamp", &clamp_both, "input"_a, "min"_a = nb::none(), "max"_a = nb::none(), ReleaseGil());
-    m.def("clamp_min", &at_least, "input"_a, "min"_a, ReleaseGil());
-    m.def("clamp_max", &at_most, "input"_a, "max"_a, ReleaseGil());
+        "cond"_a, "x"_a, "y"_a, ReleaseGil(), R"(x where cond is true, y elsewhere; the three broadcast.
+
+Examples
+--------
+>>> vkml.where(vkml.tensor([True, False]), vkml.tensor([1., 2.]), 0)
+tensor([1., 0.])
+)");
+    m.def("masked_fill", &fill_where, "input"_a, "mask"_a, "value"_a, ReleaseGil(),
+          R"(A copy with value where mask is true; the two broadcast.
+
+Examples
+--------
+>>> vkml.masked_fill(vkml.tensor([1., 2.]), vkml.tensor([True, False]), -1)
+tensor([-1.,  2.])
+)");
+    m.def("clamp", &clamp_both, "input"_a, "min"_a = nb::none(), "max"_a = nb::none(), ReleaseGil(),
+          R"(Held between min and max, tensors or numbers; NaN stays.
+
+Examples
+--------
+>>> vkml.clamp(vkml.tensor([-1., 0.5, 2.]), 0, 1)
+tensor([0.0000, 0.5000, 1.0000])
+)");
+    m.def("clamp_min", &at_least, "input"_a, "min"_a, ReleaseGil(), R"(Held at min or above.
+
+Examples
+--------
+>>> vkml.clamp_min(vkml.tensor([-1., 0.5, 2.]), 0)
+tensor([0.0000, 0.5000, 2.0000])
+)");
+    m.def("clamp_max", &at_most, "input"_a, "max"_a, ReleaseGil(), R"(Held at max or below.
+
+Examples
+--------
+>>> vkml.clamp_max(vkml.tensor([-1., 0.5, 2.]), 1)
+tensor([-1.0000,  0.5000,  1.0000])
+)");
     tensor.def(
         "where", [](const Tensor& x, const Tensor& cond, const Operand& y) { return where(cond, x, arg(y)); },
         "condition"_a, "other"_a, ReleaseGil());

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "vkml/core/tensor.h"
+#include "vkml/ops/sort/unique.h"
 
 /// Sorting along one axis, on every dtype: always stable, NaN counts as the largest value.
 namespace vkml {

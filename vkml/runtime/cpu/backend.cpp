@@ -94,12 +94,18 @@ class CpuBackend final : public Backend {
     Limits limits_;
 };
 
+/// A child has none of the workers, yet its OpenMP would wait for them: at the next parallel loop, or when the forking
+/// thread ends. So a fork first ends the thread's team, which is impossible inside a parallel loop only.
+thread_local bool t_team_stays = false;
+
 }  // namespace
 
 int thread_count() {
     static const int threads = [] {
-        // OpenMP's and oneDNN's worker threads do not survive a fork: the child computes alone.
-        pthread_atfork(nullptr, nullptr, [] { omp_set_num_threads(1); });
+        pthread_atfork([] { t_team_stays = omp_pause_resource(omp_pause_soft, omp_get_initial_device()) != 0; }, nullptr,
+                       [] {
+                           if (t_team_stays) omp_set_num_threads(1);
+                       });
         const int n = wanted_threads();
         omp_set_num_threads(n);
         return n;

@@ -5,7 +5,7 @@
 /// Parallel loops of the CPU kernels over the calling thread's OpenMP team.
 namespace vkml::cpu {
 
-/// Threads a kernel may use: VKML_THREADS, else OpenMP's number; 1 in a forked child, where OpenMP's team is gone.
+/// Threads a kernel may use: VKML_THREADS, else OpenMP's number.
 int thread_count();
 
 /// Work worth waking another thread for, in elements of light arithmetic.

@@ -119,6 +119,7 @@ HWY_INLINE F64::M asFloatMask(I64::M m) { return {hn::RebindMask(F64::D(), m.m)}
 VKML_FLOAT(F32, I32, float)
 VKML_FLOAT(F64, I64, double)
 #undef VKML_FLOAT
+HWY_INLINE F32 nanOf(F32) { return asV(I32(0x7fc00000)); }
 HWY_INLINE I32 toI(F32 a) { return I32(hn::ConvertTo(I32::D(), a.v)); }
 HWY_INLINE F32 toV(I32 a) { return F32(hn::ConvertTo(F32::D(), a.v)); }
 

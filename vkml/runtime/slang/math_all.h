@@ -3,6 +3,8 @@
 
 #include "math_f32.h"
 
+#include "math_shared.h"
+
 #include "math_common.h"
 
 #include "math_activation.h"

@@ -6,6 +6,13 @@
 /// 2^n for n in [-126, 127].
 MATH V pow2(I n) { return asV((n + 127) << 23); }
 
+/// The nearest integer to x, |x| < 2^22, as both: by 1.5 2^23, whose last bit is 1. Not by subtracting that again, which
+/// a kernel compiled without precise would lose.
+MATH V nearest(V x, VKML_OUT(I) k) {
+    k = asI(x + 12582912.0f) - 0x4b400000;
+    return toV(k);
+}
+
 /// Clears the low 12 bits, so that products of two results are exact.
 MATH V high(V x) { return asV(asI(x) & I(~0xfff)); }
 
@@ -25,18 +32,19 @@ MATH V scale(V x, I n) {
     return x * pow2(half_) * pow2(n - half_);
 }
 
-/// Splits x into n ln2 + r. The products with n are exact by their few bits, not by fma: a driver may take an fma
-/// apart.
-MATH V reduceExp(V x, VKML_OUT(V) n) {
-    n = p_round(x * 1.44269504f);
+/// Splits x into n ln2 + r. The products with n are exact by their few bits, not by fma: a driver may take fmas apart
+/// and then put n (lo - hi) together.
+MATH V reduceExp(V x, VKML_OUT(V) n, VKML_OUT(I) k) {
+    n = nearest(x * 1.44269504f, k);
     return (x - n * 0.693359375f) + n * 2.12194440e-4f;
 }
 
 /// e^x times a factor of moderate size, rounding once where the result is subnormal.
 MATH V expTimes(V x, V factor) {
     V n;
-    V r = reduceExp(p_min(p_max(x, V(-110.0f)), V(89.0f)), n);
-    V y = scale((expm1Reduced(r) + 1.0f) * factor, toI(n));
+    I k;
+    V r = reduceExp(p_min(p_max(x, V(-110.0f)), V(89.0f)), n, k);
+    V y = scale((expm1Reduced(r) + 1.0f) * factor, k);
     // 0 times the factor, which a driver would fold.
     y = pick(x < V(-110.0f), pick(p_abs(factor) < infinity(x), V(0.0f), asV(I(0x7fc00000))), y);
     return pick(isnan(x), x, y);
@@ -48,8 +56,9 @@ MATH V exp(V x) { return expTimes(x, V(1.0f)); }
 /// 2^x: 2 ulp.
 MATH V exp2(V x) {
     V c = p_min(p_max(x, V(-150.0f)), V(129.0f));
-    V n = p_round(c);
-    V y = scale(expm1Reduced((c - n) * 0.693147181f) + 1.0f, toI(n));
+    I k;
+    V n = nearest(c, k);
+    V y = scale(expm1Reduced((c - n) * 0.693147181f) + 1.0f, k);
     return pick(isnan(x), x, y);
 }
 
@@ -57,9 +66,10 @@ MATH V exp2(V x) {
 MATH V expm1(V x) {
     V c = p_min(p_max(x, V(-20.0f)), V(89.0f));
     V n;
-    V r = reduceExp(c, n);
+    I k;
+    V r = reduceExp(c, n, k);
     V q = expm1Reduced(r);
-    V t = pow2(toI(n) - 1);  // halved: 2^128 is no float
+    V t = pow2(k - 1);  // halved: 2^128 is no float
     V y = pick(n == V(0.0f), q, (p_fma(t, q, t - 0.5f)) * 2.0f);
     return pick(isnan(x), x, y);
 }
@@ -87,7 +97,7 @@ MATH V logTail(V f) {
 
 /// What log and log2 give outside the positive normals: -inf at 0, NaN below, x itself at inf and NaN.
 MATH V logEdges(V x, V y) {
-    y = pick(x == V(0.0f), asV(I(int(0xff800000))), y);
+    y = pick(asI(p_abs(x)) == I(0), asV(I(int(0xff800000))), y);  // a device may take subnormals for 0
     y = pick(x < V(0.0f), asV(I(0x7fc00000)), y);
     return pick(asI(p_abs(x)) >= I(0x7f800000), pick(x < V(0.0f), asV(I(0x7fc00000)), x), y);
 }
@@ -96,8 +106,8 @@ MATH V logEdges(V x, V y) {
 MATH V log(V x) {
     M tiny = x < V(1.17549435e-38f);
     V e;
-    V f = mantissa(pick(tiny, x * 8388608.0f, x), e);
-    e = pick(tiny, e - 23.0f, e);
+    V f = mantissa(pick(tiny, toV(asI(x)), x), e);  // a subnormal is its bits times 2^-149
+    e = pick(tiny, e - 149.0f, e);
     V t = logTail(f);
     V y = e * 0.693359375f + (f + (t - e * 2.12194440e-4f));
     return logEdges(x, y);
@@ -107,22 +117,14 @@ MATH V log(V x) {
 MATH V log2(V x) {
     M tiny = x < V(1.17549435e-38f);
     V e;
-    V f = mantissa(pick(tiny, x * 8388608.0f, x), e);
-    e = pick(tiny, e - 23.0f, e);
+    V f = mantissa(pick(tiny, toV(asI(x)), x), e);  // a subnormal is its bits times 2^-149
+    e = pick(tiny, e - 149.0f, e);
     V t = logTail(f);
     V fh = high(f);
     V low = (f - fh) + t;
     // 1.44269504 = 1.4423828125 + 3.1222839e-4; the first has 12 bits.
     V y = p_fma(fh + low, V(3.1222839e-4f), low * 1.4423828125f) + fh * 1.4423828125f;
     return logEdges(x, e + y);
-}
-
-/// log(1 + x), also for small x: 3 ulp.
-MATH V log1p(V x) {
-    V u = x + 1.0f;
-    V c = (x - (u - 1.0f)) / u;  // what the sum lost
-    V y = log(u);
-    return pick(u == V(0.0f), y, pick(asI(p_abs(u)) >= I(0x7f800000), y, pick(u == V(1.0f), x, y + c)));
 }
 
 /// Hyperbolic tangent: 3 ulp.
@@ -136,13 +138,6 @@ MATH V tanh(V x) {
     V small = p_fma(p * z, x, x);
     V big = V(1.0f) - V(2.0f) / (exp(p_min(a, V(20.0f)) * 2.0f) + 1.0f);
     V y = pick(a < V(0.625f), small, copysign(big, x));
-    return pick(isnan(x), x, y);
-}
-
-/// 1 / (1 + e^-x): 4 ulp.
-MATH V sigmoid(V x) {
-    V t = exp(-p_abs(x));
-    V y = pick(x < V(0.0f), t, V(1.0f)) / (t + 1.0f);
     return pick(isnan(x), x, y);
 }
 
@@ -200,27 +195,25 @@ MATH V erf(V x) {
 /// factor erfc(-x / sqrt 2) / 2, the standard normal distribution below x: its tail to relative accuracy, 8 ulp.
 MATH V normalCdfTimes(V x, V factor) {
     V a = p_min(p_abs(x), V(15.0f));
-    // e^(-x x / 2) without the rounding of x x, as in expMinusSquare.
+    // e^(-a a / 2) = 2^n e^r without the rounding of a a: h h is exact, the rest of the square joins the reduced
+    // argument.
     V h = high(a);
-    V rest = exp((a - h) * (a + h) * -0.5f) * erfcx(a * 0.707106781f) * 0.5f;
-    V below = expTimes(h * h * -0.5f, rest * factor);
+    V n;
+    I k;
+    V r = reduceExp(h * h * -0.5f, n, k) + (a - h) * (a + h) * -0.5f;
+    V rest = (expm1Reduced(r) + 1.0f) * erfcx(a * 0.707106781f) * 0.5f;
+    V below = scale(rest * factor, k);
+    // 0 times the factor, which a driver would fold.
+    below = pick(x < V(-15.0f), pick(p_abs(factor) < infinity(x), V(0.0f), asV(I(0x7fc00000))), below);
+    V above = V(1.0f) - rest * pow2(toI(p_max(n, V(-126.0f))));
     V middle = p_fma(erfSmall(pick(a < V(1.0f), x, V(0.0f)) * 0.707106781f), V(0.5f), V(0.5f));
-    V above = V(1.0f) - expTimes(h * h * -0.5f, rest);
     V y = pick(x < V(-0.5f), below, pick(a < V(1.0f), middle, above) * factor);
-    return pick(isnan(x), x, y);
-}
-MATH V normalCdf(V x) { return normalCdfTimes(x, V(1.0f)); }
-
-/// log(1 + e^x) without overflow: 4 ulp.
-MATH V softplus(V x) {
-    V y = p_max(x, V(0.0f)) + log1p(exp(-p_abs(x)));
     return pick(isnan(x), x, y);
 }
 
 /// x - n pi / 2 for the nearest n, and n; |x| <= 5000. Products of n with the first three parts of pi / 2 are exact.
 MATH V reduceAngle(V x, VKML_OUT(I) quadrant) {
-    V n = p_round(x * 0.636619772f);
-    quadrant = toI(n);
+    V n = nearest(x * 0.636619772f, quadrant);
     V r = x - n * 1.5703125f;
     r = r - n * 0.0004837512969970703f;
     r = r - n * 7.549533620476723e-08f;
@@ -240,29 +233,11 @@ MATH V sinQuadrant(V r, I q) {
     return asV(asI(y) ^ ((q & I(2)) << 30));
 }
 
-/// Sine and cosine: 2 ulp; large arguments take an exact reduction.
-MATH V sin(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q);
-}
-MATH V cos(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q + 1);
-}
-/// Tangent: 6 ulp.
-MATH V tan(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q) / sinQuadrant(r, q + 1);
-}
-
 /// |x|^y for finite positive x, after FreeBSD's e_powf.c: log2 in two floats, products kept exact by cutting factors to
 /// 12 bits.
 MATH V powPositive(V x, V y) {
     M tiny = x < V(1.17549435e-38f);
-    I u = asI(pick(tiny, x * 16777216.0f, x));
+    I u = asI(pick(tiny, toV(asI(x)), x));
     I n = (u >> 23) - 127;
     I j = u & I(0x7fffff);
     IM up = j >= I(0x5db3d7);                     // from sqrt 3: take half of it
@@ -270,7 +245,7 @@ MATH V powPositive(V x, V y) {
     n = n + pick(up, I(1), I(0));
     V ax = asV((j | I(0x3f800000)) - pick(up, I(0x800000), I(0)));
     V bp = pick(middle, V(1.5f), V(1.0f));
-    V t = toV(n) - pick(tiny, V(24.0f), V(0.0f));
+    V t = toV(n) - pick(tiny, V(149.0f), V(0.0f));
     // s = (ax - bp) / (ax + bp) in two parts.
     V d = ax - bp;
     V v = V(1.0f) / (ax + bp);
@@ -306,7 +281,8 @@ MATH V powPositive(V x, V y) {
     ph = y1 * t1;
     V z = pl + ph;
     V zc = p_min(p_max(z, V(-160.0f)), V(160.0f));
-    V k = p_round(zc);
+    I ki;
+    V k = nearest(zc, ki);
     M inside = p_abs(z) < V(159.0f);
     ph = pick(inside, ph - k, V(0.0f));
     pl = pick(inside, pl, V(0.0f));
@@ -316,31 +292,5 @@ MATH V powPositive(V x, V y) {
     V sum = main_ + rest;
     V low = rest - (sum - main_);
     V e = expm1Reduced(sum);
-    return scale((e + (low + low * e)) + 1.0f, toI(k));
-}
-
-/// x^y as IEEE 754 and torch: 2 ulp.
-MATH V pow(V x, V y) {
-    V inf = asV(I(0x7f800000));
-    V nan = asV(I(0x7fc00000));
-    V ax = p_abs(x);
-    V ay = p_abs(y);
-    M whole = p_trunc(y) == y;
-    M odd = both(whole, p_trunc(y * 0.5f) * 2.0f != y);
-    V r = powPositive(ax, y);
-    V none = pick(y < V(0.0f), inf, V(0.0f));  // 0^y
-    r = pick(ax == V(0.0f), none, r);
-    r = pick(ax == inf, pick(y < V(0.0f), V(0.0f), inf), r);
-    r = pick(ay == inf,
-             pick(ax == V(1.0f), V(1.0f),
-                  pick(both(ax > V(1.0f), y > V(0.0f)), inf, pick(either(ax > V(1.0f), y > V(0.0f)), V(0.0f), inf))),
-             r);
-    IM negative = asI(x) < I(0);
-    r = pick(both(negative, odd), -r, r);
-    M impossible = both(both(x < V(0.0f), no(whole)), ax < inf);
-    r = pick(impossible, nan, r);
-    r = pick(isnan(x), x, r);
-    r = pick(isnan(y), y, r);
-    r = pick(y == V(0.0f), V(1.0f), r);
-    return pick(x == V(1.0f), V(1.0f), r);
+    return scale((e + (low + low * e)) + 1.0f, ki);
 }

@@ -114,22 +114,9 @@ MATH V log2(V x) {
     return logEdges(x, e + y);
 }
 
-MATH V log1p(V x) {
-    V u = x + C(1.0);
-    V c = (x - (u - C(1.0))) / u;
-    V y = log(u);
-    return pick(u == C(0.0), y, pick(no(p_abs(u) < infinity(x)), y, pick(u == C(1.0), x, y + c)));
-}
-
 MATH V tanh(V x) {
     V t = expm1(p_min(p_abs(x), C(22.0)) * C(2.0));
     return pick(isnan(x), x, copysign(t / (t + C(2.0)), x));
-}
-
-MATH V sigmoid(V x) {
-    V t = exp(-p_abs(x));
-    V y = pick(x < C(0.0), t, C(1.0)) / (t + C(1.0));
-    return pick(isnan(x), x, y);
 }
 
 /// e^(x x) erfc(x) for x in [0, 28]: a Chebyshev series in u = 1 / (1 + x / 2), by Clenshaw.
@@ -277,12 +264,6 @@ MATH V normalCdfTimes(V x, V factor) {
     y = pick(x == -infinity(x), pick(p_abs(factor) < infinity(x), C(0.0), nanOf(x)), y);
     return pick(isnan(x), x, y);
 }
-MATH V normalCdf(V x) { return normalCdfTimes(x, C(1.0)); }
-
-MATH V softplus(V x) {
-    V y = p_max(x, C(0.0)) + log1p(exp(-p_abs(x)));
-    return pick(isnan(x), x, y);
-}
 
 /// Good to |x| = 1e6: the first two parts of pi / 2 have 33 bits. Beyond, the angle is taken modulo the f64 nearest 2
 /// pi.
@@ -318,22 +299,6 @@ MATH V sinQuadrant(V r, I q) {
     return pick((q & I(2)) == I(0), y, -y);
 }
 
-MATH V sin(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q);
-}
-MATH V cos(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q + I(1));
-}
-MATH V tan(V x) {
-    I q;
-    V r = reduce(x, q);
-    return sinQuadrant(r, q) / sinQuadrant(r, q + I(1));
-}
-
 /// |x|^y for finite positive x: log x in two parts (the leading term of the series with its error), times y, then e to
 /// it.
 MATH V powPositive(V x, V y) {
@@ -366,26 +331,4 @@ MATH V powPositive(V x, V y) {
     V low = pick(inside, pl + (ph - z), C(0.0));  // what the sum lost
     V q = expm1Reduced(r);
     return scale((q + (low + low * q)) + C(1.0), toI(n));
-}
-
-MATH V pow(V x, V y) {
-    V inf = infinity(x);
-    V nan = nanOf(x);
-    V ax = p_abs(x);
-    V ay = p_abs(y);
-    M whole = p_trunc(y) == y;
-    M odd = both(whole, p_trunc(y * C(0.5)) * C(2.0) != y);
-    V r = powPositive(ax, y);
-    r = pick(ax == C(0.0), pick(y < C(0.0), inf, C(0.0)), r);
-    r = pick(ax == inf, pick(y < C(0.0), C(0.0), inf), r);
-    r = pick(ay == inf,
-             pick(ax == C(1.0), C(1.0),
-                  pick(both(ax > C(1.0), y > C(0.0)), inf, pick(either(ax > C(1.0), y > C(0.0)), C(0.0), inf))),
-             r);
-    r = pick(both(asI(x) < I(0), odd), -r, r);
-    r = pick(both(both(x < C(0.0), no(whole)), ax < inf), nan, r);
-    r = pick(isnan(x), x, r);
-    r = pick(isnan(y), y, r);
-    r = pick(y == C(0.0), C(1.0), r);
-    return pick(x == C(1.0), C(1.0), r);
 }

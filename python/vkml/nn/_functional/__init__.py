@@ -1,0 +1,1 @@
+"""The functions of vkml.nn.functional, by subject."""

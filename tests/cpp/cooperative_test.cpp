@@ -1,0 +1,202 @@
+// The kernels on cooperative matrices with those matrices emulated: their addresses, layouts, edges, scales and
+// epilogues, on any device.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/cpp/emulated_coopmat.spv.h"
+#include "tests/cpp/emulated_high.spv.h"
+#include "vkml/ops/cast/cast.h"
+#include "vkml/ops/copy/copy.h"
+#include "vkml/ops/matmul/gemm.h"
+#include "vkml/ops/matmul/gemm_tiles.h"
+#include "vkml/ops/matmul/precision.h"
+#include "vkml/ops/shape/shape.h"
+#include "vkml/runtime/decisions.h"
+
+using namespace vkml;
+
+namespace {
+
+constexpr Kernel coopmat[] = {{"gemm_coopmat", spv::emulated_coopmat_nn},
+                              {"gemm_coopmat", spv::emulated_coopmat_nt},
+                              {"gemm_coopmat", spv::emulated_coopmat_tn}};
+constexpr Kernel coopmat_large{"gemm_coopmat", spv::emulated_coopmat_large},
+    high_small{"gemm_high", spv::emulated_high_small};
+constexpr Kernel coopmat_small[] = {{}, {"gemm_coopmat", spv::emulated_coopmat_small}, {}};
+// One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
+constexpr CooperativeKernels kernels{coopmat, &coopmat_large, coopmat_small, nullptr, &high_small};
+
+using Values = std::vector<float>;
+
+Values draw(std::int64_t count, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    Values values(static_cast<std::size_t>(count));
+    for (float& v : values) v = normal(random);
+    return values;
+}
+
+/// Rounded to the type, as the kernel will see it.
+Values rounded(const Values& values, const Shape& shape, DType dtype) {
+    const Device cpu{};
+    Values out(values.size());
+    to_host(cast(cast(from_host(values.data(), shape, DType::f32, cpu), dtype), DType::f32), out.data());
+    return out;
+}
+
+struct Problem {
+    std::int64_t m, k, n;
+    bool flip_a = false, flip_b = false;
+};
+
+class Cooperative : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (!vulkan::records().front().usable) GTEST_SKIP() << vulkan::records().front().why;
+        if (std::getenv("VKML_MIN_SPEC")) GTEST_SKIP() << "the tiles need more than the floor of the limits";
+        emulate_cooperative(&kernels);
+    }
+    void TearDown() override {
+        emulate_cooperative(nullptr);
+        force_gemm("");
+        set_float32_matmul_precision("highest");
+    }
+
+    Tensor upload(const Values& values, std::int64_t rows, std::int64_t columns, DType dtype, bool flip) {
+        const Device device = parse_device("vulkan:0");
+        if (!flip) return cast(from_host(values.data(), {rows, columns}, DType::f32, device), dtype);
+        const Tensor straight = from_host(values.data(), {rows, columns}, DType::f32, device);
+        return transpose(cast(contiguous(transpose(straight, 0, 1)), dtype), 0, 1);
+    }
+
+    /// Largest error against float64, in units of sum |a||b|, with a bias that the product must add.
+    double error_of(const Problem& p, const Values& a, const Values& b, DType dtype, const Values& bias) {
+        const Device device = parse_device("vulkan:0");
+        const Tensor extra = cast(from_host(bias.data(), {p.n}, DType::f32, device), dtype);
+        record_decisions(8);
+        const Tensor got = gemm("test", upload(a, p.m, p.k, dtype, p.flip_a), upload(b, p.k, p.n, dtype, p.flip_b),
+                                extra, Activation::relu);
+        stop_recording_decisions();
+        chosen = decisions().back().chose;
+        Values out(static_cast<std::size_t>(p.m * p.n));
+        to_host(cast(got, DType::f32), out.data());
+        double worst = 0;
+        for (std::int64_t i = 0; i < p.m; i++)
+            for (std::int64_t j = 0; j < p.n; j++) {
+                double sum = bias[static_cast<std::size_t>(j)], size = std::abs(sum);
+                for (std::int64_t k = 0; k < p.k; k++) {
+                    const double term =
+                        double(a[static_cast<std::size_t>(i * p.k + k)]) * b[static_cast<std::size_t>(k * p.n + j)];
+                    sum += term, size += std::abs(term);
+                }
+                const double error = std::abs(out[static_cast<std::size_t>(i * p.n + j)] - std::max(sum, 0.0));
+                if (!(error <= worst * size)) worst = error / size;
+            }
+        return worst;
+    }
+
+    std::string chosen;
+};
+
+// Whole tiles, tiles that move back, edges that are padded, and every layout.
+constexpr Problem kProblems[] = {{128, 64, 128},
+                                 {200, 128, 136},
+                                 {131, 70, 67},
+                                 {193, 64, 136, false, true},
+                                 {200, 96, 128, true, false},
+                                 {136, 64, 130, true, true},
+                                 {20, 33, 300}};
+
+TEST_F(Cooperative, SixteenBitProducts) {
+    struct Run {
+        const char* name;
+        DType dtype;
+        std::vector<Problem> problems;
+    };
+    const Run runs[] = {{"gemm_coopmat", DType::f16, {std::begin(kProblems), std::end(kProblems)}},
+                        {"gemm_coopmat", DType::bf16, {{131, 70, 67}}},
+                        {"gemm_coopmat_large", DType::f16, {{192, 64, 128}, {200, 128, 136}}},
+                        {"gemm_coopmat_small", DType::f16, {{131, 70, 67}, {128, 128, 64, false, true}}}};
+    for (const Run& run : runs)
+        for (const Problem& p : run.problems) {
+            SCOPED_TRACE(std::string(run.name) + " " + std::to_string(p.m) + " " + std::to_string(p.k));
+            force_gemm(run.name);
+            const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, run.dtype);
+            const Values b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, run.dtype);
+            const Values bias = rounded(draw(p.n, 3), {p.n}, run.dtype);
+            EXPECT_LT(error_of(p, a, b, run.dtype, bias), run.dtype == DType::f16 ? 0x1p-11 : 0x1p-8);
+            EXPECT_EQ(chosen, run.name);
+        }
+}
+
+TEST_F(Cooperative, SplitKAddsTheParts) {
+    force_gemm("gemm_split_k_coopmat");
+    const Problem p{70, 2100, 65};
+    const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::f16),
+                 b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::f16);
+    EXPECT_LT(error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16)), 0x1p-11);
+    EXPECT_EQ(chosen, "gemm_split_k_coopmat");
+}
+
+TEST_F(Cooperative, MediumRoundsOperandsToBfloat16) {
+    set_float32_matmul_precision("medium");
+    force_gemm("gemm_coopmat");
+    for (const Problem& p : {kProblems[1], kProblems[2], kProblems[5]}) {
+        const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::bf16),
+                     b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::bf16);
+        // A little more than bf16 holds: what is rounded away must not be seen.
+        Values more = a;
+        for (float& v : more) v *= 1 + 0x1p-11f;
+        EXPECT_LT(error_of(p, a, b, DType::f32, draw(p.n, 3)), 1e-6);
+        EXPECT_EQ(chosen, "gemm_coopmat");
+        EXPECT_GT(error_of(p, more, b, DType::f32, draw(p.n, 3)), 1e-5);
+    }
+}
+
+TEST_F(Cooperative, HighIsAsGoodAsPlain) {
+    set_float32_matmul_precision("high");
+    force_gemm("gemm_high_small");
+    for (const Problem& p : kProblems) {
+        SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
+        Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
+        EXPECT_LT(error_of(p, a, b, DType::f32, draw(p.n, 3)), 4e-7);
+        EXPECT_EQ(chosen, "gemm_high_small");
+        // Rows and columns of every size: each has its own scale. The products reach both ends of the range.
+        for (std::int64_t i = 0; i < p.m; i++)
+            for (std::int64_t k = 0; k < p.k; k++)
+                a[static_cast<std::size_t>(i * p.k + k)] *= std::ldexp(1.0f, static_cast<int>(i % 7) * 30 - 90);
+        for (std::int64_t k = 0; k < p.k; k++)
+            for (std::int64_t j = 0; j < p.n; j++)
+                b[static_cast<std::size_t>(k * p.n + j)] *= std::ldexp(1.0f, static_cast<int>(j % 5) * 5 - 10);
+        EXPECT_LT(error_of(p, a, b, DType::f32, Values(static_cast<std::size_t>(p.n), 0.0f)), 4e-7);
+    }
+}
+
+TEST_F(Cooperative, HighKeepsInfinitiesToTheirLines) {
+    set_float32_matmul_precision("high");
+    force_gemm("gemm_high_small");
+    Values a = draw(70 * 40, 1), b = draw(40 * 66, 2);
+    a[3 * 40 + 5] = INFINITY, a[7 * 40] = NAN, b[9 * 66 + 11] = -INFINITY;
+    const Tensor got = gemm("test", upload(a, 70, 40, DType::f32, false), upload(b, 40, 66, DType::f32, false));
+    Values out(70 * 66);
+    to_host(got, out.data());
+    for (std::int64_t i = 0; i < 70; i++)
+        for (std::int64_t j = 0; j < 66; j++) {
+            const float value = out[static_cast<std::size_t>(i * 66 + j)];
+            double expected = 0;
+            for (std::int64_t k = 0; k < 40; k++)
+                expected += double(a[static_cast<std::size_t>(i * 40 + k)]) * b[static_cast<std::size_t>(k * 66 + j)];
+            if (std::isnan(expected))
+                EXPECT_TRUE(std::isnan(value));
+            else if (std::isinf(expected))
+                EXPECT_EQ(value, static_cast<float>(expected));
+            else
+                EXPECT_NEAR(value, expected, 1e-4);
+        }
+}
+
+}  // namespace

@@ -1,0 +1,15 @@
+#include "vkml/runtime/slang/args.h"
+
+namespace vkml {
+
+/// An operand of any strides to lines packed along k, padded with zeros: `to` is (batch, lines_padded, depth_padded).
+/// Lines are the rows of a first operand and the columns of a second. The batch index is (outer, inner).
+struct GemmPackArgs {
+    VKML_PTR(Raw) from;
+    VKML_PTR(uint4) to;
+    VKML_PTR(uint) peaks;  // (batch, lines_padded): the bits of the largest magnitude of each line
+    int64_t line, k, outer, inner;
+    uint32_t lines, depth, lines_padded, depth_padded, batch, batch_inner;
+};
+
+}  // namespace vkml

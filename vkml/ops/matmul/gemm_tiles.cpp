@@ -1,0 +1,234 @@
+#include "vkml/ops/matmul/gemm_tiles.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+#include "vkml/ops/matmul/gemm_coopmat.spv.h"
+#include "vkml/ops/matmul/gemm_flags.h"
+#include "vkml/ops/matmul/gemm_high.spv.h"
+#include "vkml/ops/matmul/gemm_high_args.h"
+#include "vkml/ops/matmul/gemm_large.spv.h"
+#include "vkml/ops/matmul/gemm_pack.spv.h"
+#include "vkml/ops/matmul/gemm_pack_args.h"
+#include "vkml/runtime/grid.h"
+#include "vkml/runtime/registry.h"
+
+namespace vkml {
+namespace {
+
+static_assert(sizeof(GemmPackArgs) <= kMaxPushConstants);
+static_assert(sizeof(GemmHighArgs) <= kMaxPushConstants);
+
+// By layout: both row-major; B packed along K; A packed along its rows.
+constexpr Kernel large[] = {
+    {"gemm_large", spv::gemm_large_nn}, {"gemm_large", spv::gemm_large_nt}, {"gemm_large", spv::gemm_large_tn}};
+constexpr Kernel medium[] = {
+    {"gemm_large", spv::gemm_medium_nn}, {"gemm_large", spv::gemm_medium_nt}, {"gemm_large", spv::gemm_medium_tn}};
+constexpr Kernel small[] = {
+    {"gemm_large", spv::gemm_small_nn}, {"gemm_large", spv::gemm_small_nt}, {"gemm_large", spv::gemm_small_tn}};
+constexpr Kernel coopmat_nn_nt_tn[] = {{"gemm_coopmat", spv::gemm_coopmat_nn},
+                                       {"gemm_coopmat", spv::gemm_coopmat_nt},
+                                       {"gemm_coopmat", spv::gemm_coopmat_tn}};
+constexpr Kernel coopmat_large[] = {{"gemm_coopmat", spv::gemm_coopmat_large_nn},
+                                    {"gemm_coopmat", spv::gemm_coopmat_large_nt},
+                                    {"gemm_coopmat", spv::gemm_coopmat_large_tn}};
+constexpr Kernel coopmat_small[] = {{"gemm_coopmat", spv::gemm_coopmat_small_nn},
+                                    {"gemm_coopmat", spv::gemm_coopmat_small_nt},
+                                    {"gemm_coopmat", spv::gemm_coopmat_small_tn}};
+constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
+    pack_halves{"gemm_pack", spv::gemm_pack_halves}, peak{"gemm_peak", spv::gemm_peak};
+constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
+
+constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_small, &high, &high_small};
+std::atomic<const CooperativeKernels*> emulated{nullptr};
+
+const CooperativeKernels& cooperative() {
+    const CooperativeKernels* tests = emulated.load(std::memory_order_relaxed);
+    return tests ? *tests : on_device;
+}
+
+const Kernel* kernels_of(Pipeline pipeline) {
+    switch (pipeline) {
+        case Pipeline::large:
+        case Pipeline::split_k_large:
+            return large;
+        case Pipeline::medium:
+        case Pipeline::split_k_medium:
+            return medium;
+        case Pipeline::coopmat:
+            return cooperative().coopmat;
+        case Pipeline::coopmat_large:
+            return cooperative().coopmat_large;
+        case Pipeline::coopmat_small:
+        case Pipeline::split_k_coopmat:
+            return cooperative().coopmat_small;
+        default:
+            return small;
+    }
+}
+
+bool rounds_to_bf16(const Product& p, Pipeline pipeline) {
+    return p.problem.dtype == DType::f32 && is_cooperative(pipeline);
+}
+
+std::uint32_t round_up(std::uint64_t value, std::uint64_t to) {
+    return static_cast<std::uint32_t>(ceil_div(value, to) * to);
+}
+
+/// Where an operand lies and goes; `to` and the padded extents are left open.
+GemmPackArgs pack_args(const GemmArgs& args, bool first) {
+    const std::int64_t outer = first ? args.a_outer : args.b_outer, inner = first ? args.a_inner : args.b_inner;
+    GemmPackArgs pack{.from = first ? args.a : args.b,
+                      .to = 0,
+                      .peaks = 0,
+                      .line = first ? args.a_row : args.b_col,
+                      .k = first ? args.a_col : args.b_row,
+                      .outer = outer,
+                      .inner = inner,
+                      .lines = first ? args.m : args.n,
+                      .depth = args.k,
+                      .lines_padded = 0,
+                      .depth_padded = 0,
+                      .batch = args.batch,
+                      .batch_inner = args.batch_inner};
+    // A matrix that a whole batch shares is copied once.
+    if (outer == 0 && inner == 0) pack.batch = pack.batch_inner = 1;
+    return pack;
+}
+
+bool reads_along(const GemmPackArgs& pack) { return std::abs(pack.k) <= std::abs(pack.line); }
+
+std::uint64_t pack_groups(const GemmPackArgs& pack) {
+    return std::uint64_t{pack.batch} * (pack.lines_padded / 32) * (pack.depth_padded / 32);
+}
+
+}  // namespace
+
+void emulate_cooperative(const CooperativeKernels* kernels) { emulated.store(kernels, std::memory_order_relaxed); }
+bool emulates_cooperative() { return emulated.load(std::memory_order_relaxed) != nullptr; }
+
+std::size_t operand_itemsize(const Product& p, Pipeline pipeline) {
+    return rounds_to_bf16(p, pipeline) ? 2 : itemsize(p.problem.dtype);
+}
+
+Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipeline, bool first) {
+    const Tensor& own = first ? p.a : p.b;
+    if (pipeline <= Pipeline::split_k) return own;
+    const Packs copies = packs(p.problem, pipeline);
+    if (!(first ? copies.a : copies.b)) return own;
+    const Tile tile = tile_of(pipeline);
+    GemmPackArgs pack = pack_args(args, first);
+    pack.depth = static_cast<std::uint32_t>(p.problem.k);  // the first operand's copy has changed args.k
+    pack.lines_padded = round_up(pack.lines, first ? tile.m : tile.n);
+    pack.depth_padded = round_up(pack.depth, std::max(32u, tile.k));
+    const bool rounds = rounds_to_bf16(p, pipeline);
+    const DType dtype = rounds ? DType::bf16 : p.problem.dtype;
+    const Tensor copy = empty({static_cast<std::int64_t>(pack.batch), static_cast<std::int64_t>(pack.lines_padded),
+                               static_cast<std::int64_t>(pack.depth_padded)},
+                              dtype, own.device());
+    pack.to = copy.address();
+    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, Spec{reads_along(pack)}, linear_grid(pack_groups(pack)),
+              pack, {own}, {copy});
+    const std::int64_t matrix = std::int64_t{pack.lines_padded} * pack.depth_padded;
+    const bool shared = pack.batch == 1;
+    const std::int64_t inner = shared ? 0 : matrix, outer = shared ? 0 : matrix * args.batch_inner;
+    if (first) {
+        args.a = copy.address(), args.a_row = pack.depth_padded, args.a_col = 1;
+        args.a_outer = outer, args.a_inner = inner, args.flags |= VKML_GEMM_PADDED_A;
+    } else {
+        args.b = copy.address(), args.b_col = pack.depth_padded, args.b_row = 1;
+        args.b_outer = outer, args.b_inner = inner, args.flags |= VKML_GEMM_PADDED_B;
+    }
+    if (copies.a && copies.b) args.k = pack.depth_padded;
+    return copy;
+}
+
+void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts, bool sums,
+                  const Tensor& a, const Tensor& b, const Tensor& c) {
+    const Tile tile = tile_of(pipeline);
+    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
+                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), parts * args.batch};
+    const int layout = args.a_col != 1 ? 2 : args.b_row == 1 ? 1 : 0;
+    const bool rounds = rounds_to_bf16(p, pipeline);
+    // The activation comes after the last sum.
+    const auto activation = static_cast<std::uint32_t>(sums ? Activation::none : p.activation);
+    const Spec spec = is_cooperative(pipeline) ? Spec{activation, sums || rounds} : Spec{activation};
+    on.launch(kernels_of(pipeline)[layout], rounds ? DType::bf16 : p.problem.dtype, spec, grid, args, {a, b, p.bias, c},
+              {c});
+}
+
+void launch_chains(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, const Tensor& a,
+                   const Tensor& b) {
+    if (pipeline != Pipeline::large) return launch_tiles(on, p, args, pipeline, 1, false, a, b, p.c);
+    for (std::uint32_t k = 0; k < args.k; k += args.chain) {
+        GemmArgs chain = args;
+        chain.a += static_cast<Address>(std::int64_t{k} * args.a_col) * sizeof(float);
+        chain.b += static_cast<Address>(std::int64_t{k} * args.b_row) * sizeof(float);
+        chain.k = std::min(args.chain, args.k - k);
+        const bool last = k + chain.k == args.k;
+        if (k > 0) chain.flags |= VKML_GEMM_ACCUMULATE;
+        if (!last) chain.bias = 0;
+        launch_tiles(on, p, chain, pipeline, 1, !last, a, b, p.c);
+    }
+}
+
+namespace {
+
+/// Lines of halves and the peak of each.
+struct Halves {
+    Tensor lines, peaks;
+    std::uint32_t depth;
+};
+
+Halves split_into_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint32_t lines) {
+    pack.batch = pack.batch_inner = 1;
+    pack.lines_padded = round_up(pack.lines, lines);
+    pack.depth_padded = round_up(pack.depth, 32);
+    Halves halves{empty({std::int64_t{pack.lines_padded} * pack.depth_padded}, DType::f32, own.device()),
+                  empty({std::int64_t{pack.lines_padded}}, DType::i32, own.device()), pack.depth_padded};
+    pack.to = halves.lines.address(), pack.peaks = halves.peaks.address();
+    const bool along = reads_along(pack);
+    on.launch(peak, DType::f32, Spec{along}, linear_grid(ceil_div(pack.lines_padded, along ? 4 : 32)), pack, {own},
+              {halves.peaks});
+    on.launch(pack_halves, DType::f32, Spec{along}, linear_grid(pack_groups(pack)), pack, {own, halves.peaks},
+              {halves.lines});
+    return halves;
+}
+
+}  // namespace
+
+void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline) {
+    const Tile tile = tile_of(pipeline);
+    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
+                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), 1};
+    for (std::uint32_t index = 0; index < args.batch; index++) {
+        const std::uint32_t o = index / args.batch_inner, i = index % args.batch_inner;
+        GemmArgs one = args;
+        one.a += static_cast<Address>(o * args.a_outer + i * args.a_inner) * sizeof(float);
+        one.b += static_cast<Address>(o * args.b_outer + i * args.b_inner) * sizeof(float);
+        const Halves a = split_into_halves(on, p.a, pack_args(one, true), tile.m);
+        const Halves b = split_into_halves(on, p.b, pack_args(one, false), tile.n);
+        const GemmHighArgs high_args{.halves_a = a.lines.address(),
+                                     .halves_b = b.lines.address(),
+                                     .peaks_a = a.peaks.address(),
+                                     .peaks_b = b.peaks.address(),
+                                     .a = one.a,
+                                     .b = one.b,
+                                     .c = args.c + std::uint64_t{index} * args.m * args.n * sizeof(float),
+                                     .bias = args.bias,
+                                     .a_row = args.a_row,
+                                     .a_col = args.a_col,
+                                     .b_row = args.b_row,
+                                     .b_col = args.b_col,
+                                     .m = args.m,
+                                     .n = args.n,
+                                     .k = args.k,
+                                     .depth_padded = a.depth};
+        on.launch(pipeline == Pipeline::high ? *cooperative().high : *cooperative().high_small, DType::f32,
+                  Spec{static_cast<std::uint32_t>(p.activation)}, grid, high_args,
+                  {a.lines, a.peaks, b.lines, b.peaks, p.a, p.b, p.bias}, {p.c});
+    }
+}
+
+}  // namespace vkml
