@@ -43,17 +43,16 @@ TestAttention = op_cases(
     torch=torch_attention,
     shapes=[
         ((5, 8), (7, 8), (7, 4)),
-        heads(2, 2, 5, 7, 8, 8),
         ((3, 33, 8), (3, 35, 8), (3, 35, 4)),
     ],
-    grad_shapes=[((3, 8), (4, 8), (4, 4)), heads(1, 2, 3, 2, 4, 3)],
+    grad_shapes=[heads(1, 2, 3, 2, 4, 3)],
     is_causal=[False, True],
     dtypes=FLOATS,
     tolerance=Tolerance(bound=bound),
     grad_tolerance=2e-5,
     second=True,
     domain=(-1.5, 1.5),
-    layouts=["transposed", "stepped", "offset"],
+    layouts=["transposed", "stepped"],
     bench=[
         bench(*LONG, flops=flop(2, 8, 1024, 1024, 64)),
         bench(*LONG, flops=flop(2, 8, 1024, 1024, 64, 0.5), is_causal=True),
@@ -219,6 +218,16 @@ def test_batch_heads_swapped_in_memory(device: str, rng: np.random.Generator) ->
         assert_within(to_numpy(x), e.swapaxes(1, 2), 2e-5 * np.abs(e).max())
 
 
+def test_a_gradient_that_lies_off_16_bytes(device: str, rng: np.random.Generator) -> None:
+    values = arrays(rng, *heads(1, 2, 5, 6, 8, 8))
+    xs = [tensor(a, device=device, requires_grad=True) for a in values]
+    g = rng.integers(-8, 9, 81) / 8
+    given = tensor(g, device=device)[1:].reshape(1, 2, 5, 8)
+    got = vkml.grad([attention(*xs)], xs, [given])
+    for x, e in zip(got, np_gradients(g[1:].reshape(1, 2, 5, 8), *values), strict=True):
+        assert_within(to_numpy(x), e, 1e-5)
+
+
 @pytest.mark.parametrize("path", ["wide", "narrow", "split"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_every_form(vulkan: str, rng: np.random.Generator, path: str, dtype: str) -> None:
@@ -230,8 +239,9 @@ def test_every_form(vulkan: str, rng: np.random.Generator, path: str, dtype: str
     small = vkml.device_info(vulkan)["shared_memory"] < 28672
     taken = "composed" if path == "wide" and small else taken
     assert chosen(lambda: attention(*xs, enable_gqa=True))[0] == taken
-    check(vulkan, values, dtype=dtype, gradients=False, enable_gqa=True, is_causal=True)
-    check(vulkan, values, mask, dtype=dtype, gradients=False, enable_gqa=True)
+    gradients = path != "split"  # which has no tiles of its own for them
+    check(vulkan, values, dtype=dtype, gradients=gradients, enable_gqa=True, is_causal=True)
+    check(vulkan, values, mask, dtype=dtype, gradients=gradients, enable_gqa=True)
 
 
 @pytest.mark.parametrize("groups", [1, 4])

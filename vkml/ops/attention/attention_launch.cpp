@@ -92,18 +92,14 @@ Shape key_shape(const Call& call, const Problem& p, std::int64_t width) {
     return shape;
 }
 
-/// Wide tiles where the forward would take them.
-bool takes_wide(const Problem& p, const Limits& limits) {
-    return !p.is_f64 && p.E <= 128 && p.Ev <= 128 && limits.shared_memory >= 28672 && (p.rows() > 32 || p.S > 32);
-}
-
 }  // namespace
 
 Gradients run_backward(const Call& call, const Tensor& output, const Tensor& lse, const Tensor& given,
                        const bool (&needs)[3]) {
     const NoGrad off;
-    const Problem p = place(call);
+    Problem p = place(call);
     const Tensor grad = contiguous(given);
+    p.vectors = p.vectors && grad.address() % 16 == 0;
     const DType dtype = output.dtype();
     Stream& s = stream_of(output);
     Gradients out;
@@ -119,7 +115,7 @@ Gradients run_backward(const Call& call, const Tensor& output, const Tensor& lse
     AttentionBackwardArgs args = common_args<AttentionBackwardArgs>(call, p);
     args.grad = grad.address(), args.stats = stats.address();
     const Spec spec = spec_of(call, p, address(out.query));
-    const bool wide = takes_wide(p, s.limits());
+    const bool wide = !p.is_cpu && takes_wide_backward(call, p);
     const auto launch = [&](const Kernel& kernel, std::int64_t rows, const Tensor& first, const Tensor& second) {
         args.first = address(first), args.second = address(second);
         s.launch(kernel, dtype, spec, linear_grid(groups(p.batches(), rows, wide ? 64 : 32)), args,
