@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostStride = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kMostWidth = 256, kMostWide = 128;  // columns of the Vulkan kernels
-constexpr std::uint32_t kWideShared = 28672;               // bytes
+constexpr std::uint32_t kWideShared = 20480;               // bytes
 constexpr std::int64_t kSplitRows = 16, kSplitColumns = 512;
 
 /// Strides of a view along [B, heads, rows, columns]; false if the outer axes have no common one, or one is too long.
@@ -146,7 +146,7 @@ const char* refuses_wide(const Choice& c, const Limits& limits) {
     if (const char* why = refuses_vulkan(c, limits, Path::wide)) return why;
     if (c.p->is_f64) return "tiles of 64 rows are for 32 and 16 bits";
     if (c.p->E > kMostWide || c.p->Ev > kMostWide) return "more than 128 columns do not fit a tile of 64 rows";
-    if (limits.shared_memory < kWideShared) return "the device has less than 28 KiB of shared memory";
+    if (limits.shared_memory < kWideShared) return "the device has less than 20 KiB of shared memory";
     if (forced.load(std::memory_order_relaxed) == static_cast<int>(Path::wide)) return nullptr;
     return c.p->rows() <= 32 ? "no more rows than a narrow tile has" : nullptr;
 }
@@ -164,7 +164,7 @@ const char* refuses_wide_backward(const Choice& c, const Limits& limits) {
     if (name == static_cast<int>(Path::narrow)) return "another path is asked for by name";
     if (c.p->is_f64) return "tiles of 64 rows are for 32 and 16 bits";
     if (c.p->E > kMostWide || c.p->Ev > kMostWide) return "more than 128 columns do not fit a tile of 64 rows";
-    if (limits.shared_memory < kWideShared) return "the device has less than 28 KiB of shared memory";
+    if (limits.shared_memory < kWideShared) return "the device has less than 20 KiB of shared memory";
     if (name == static_cast<int>(Path::wide)) return nullptr;
     return c.p->rows() <= 32 && c.p->S <= 32 ? "no more rows than a narrow tile has" : nullptr;
 }
