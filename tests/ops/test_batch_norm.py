@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from helpers import assert_close, assert_within, tensor, to_numpy
+import pytest
+from helpers import assert_close, assert_same_bits, assert_within, tensor, to_numpy
 from op_cases import Tolerance, bench, op_cases
 
 import vkml
@@ -122,3 +123,73 @@ def test_16_bit_input_with_float_statistics(device: str, rng: np.random.Generato
         assert y.dtype == x.dtype
         expected = np_batch_norm(to_numpy(x), *map(to_numpy, stats))
         assert_within(to_numpy(y), expected, unit * np.abs(expected) + 1e-5)
+
+
+SIZES = (1, 2, 3, 4, 31, 33, 63, 65, 127, 1025, 4099)
+
+
+def cases() -> list[tuple[int, ...]]:
+    """Planes that are and are not multiples of four; one, few and many channels; enough elements for several parts."""
+    planes = [(2, 3, n) for n in SIZES] + [(n, 2) for n in SIZES if n > 1] + [(3, n, 5) for n in SIZES[:9]]
+    return [*planes, *((n, 4, 6, 6) for n in SIZES[1:9]), (5, 2, 64, 66), (2, 1, 128, 129), (40, 3, 8, 8)]
+
+
+def test_enough_cases() -> None:
+    assert len(cases()) >= 40
+
+
+@pytest.mark.parametrize("shape", cases(), ids=str)
+def test_training_against_torch(device: str, shape: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng([*shape])
+    arrays = [rng.normal(3, 2, shape), rng.normal(0, 1, shape[1]), rng.normal(0, 1, shape[1])]
+    seed = rng.normal(0, 1, shape)
+    held = [to_numpy(tensor(a, "float32")) for a in (*arrays, seed)]
+    results = []
+    for _ in range(2):
+        leaves = [tensor(a, "float32", device, requires_grad=True) for a in arrays]
+        y, mean, variance = vkml.batch_norm_train(*leaves)
+        y.backward(tensor(seed, "float32", device))
+        results.append([t.detach() for t in (y, mean, variance)] + [leaf.grad for leaf in leaves])
+    for first, again in zip(*results, strict=True):
+        assert_same_bits(first, again)
+    theirs = [torch.from_numpy(a).requires_grad_() for a in held[:3]]
+    y = torch.nn.functional.batch_norm(theirs[0], None, None, theirs[1], theirs[2], True)
+    y.backward(torch.from_numpy(held[3]))
+    axes = (0, *range(2, len(shape)))
+    spread = held[0].std(axes)  # a gradient is a difference of terms of the size of g / spread
+    largest = np.abs(held[3]).max() * np.abs(held[1]).max() / max(spread.min(), 1e-3)
+    expected = [y, held[0].mean(axes), held[0].var(axes), *(t.grad for t in theirs)]
+    count = held[0].size / shape[1]
+    limits = [3e-5, 3e-6, 3e-6, 3e-6 * largest, 3e-6 * count**0.5 * 10, 3e-6 * count**0.5 * 10]
+    for got, e, limit in zip(results[0], expected, limits, strict=True):
+        e = e.detach().numpy() if hasattr(e, "detach") else e
+        assert np.abs(to_numpy(got) - e).max() <= limit * max(1.0, np.abs(e).max())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_layouts_give_the_bits_of_their_copies(device: str, dtype: str, rng: np.random.Generator) -> None:
+    wide = tensor(rng.normal(0, 1, (4, 6, 9, 12)), dtype, device)
+    affine = [tensor(rng.normal(0, 1, 6), dtype, device) for _ in range(2)]
+    for x in (wide.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2), wide[:, :, 1::2], wide[1:, :, :, 3:11]):
+        assert not x.is_contiguous()
+        for got, packed in zip(
+            vkml.batch_norm_train(x, *affine), vkml.batch_norm_train(x.contiguous(), *affine), strict=True
+        ):
+            close = 1e-5 if dtype in ("float32", "float64") else 2.0**-7
+            assert_within(to_numpy(got), to_numpy(packed), close * np.abs(to_numpy(packed)).max())
+        mean, variance = (t.to(dtype=dtype) for t in vkml.batch_norm_train(x, *affine)[1:])
+        assert_same_bits(
+            vkml.batch_norm(x, mean, variance, *affine), vkml.batch_norm(x.contiguous(), mean, variance, *affine)
+        )
+
+
+def test_gradients_of_the_statistics(device: str, rng: np.random.Generator) -> None:
+    """Through mean and variance alone, and beside y: the composed form, against its definition."""
+    held = rng.normal(1, 2, (3, 2, 5))
+    gm, gv = rng.normal(0, 1, 2), rng.normal(0, 1, 2)
+    x = tensor(held, "float64", device, requires_grad=True)
+    _, mean, variance = vkml.batch_norm_train(x)
+    ((mean * tensor(gm, "float64", device)).sum() + (variance * tensor(gv, "float64", device)).sum()).backward()
+    centred = held - channels(held, held.mean((0, 2)))
+    assert_within(to_numpy(x.grad), channels(held, gm) / 15 + channels(held, gv) * 2 * centred / 15, 1e-13)

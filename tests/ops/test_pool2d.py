@@ -204,3 +204,75 @@ def test_ceil_sizes(device: str, size: tuple[int, int], out: tuple[int, int]) ->
 
 def test_divisor_override(device: str) -> None:
     assert vkml.avg_pool2d(vkml.ones((1, 1, 2, 2), device=device), 2, divisor_override=8).item() == 0.5
+
+
+# Lines whose length is a multiple of four are read and written in vectors: (size, kernel, stride, padding, dilation)
+LINES = [
+    ((8, 8), 2, 2, 0, 1),
+    ((5, 12), 3, 2, 1, 1),
+    ((7, 64), 3, 1, 1, 1),
+    ((9, 16), (2, 5), (1, 2), (1, 2), 1),
+    ((6, 20), (3, 2), (3, 4), (0, 1), (1, 3)),
+    ((4, 8), (2, 7), 1, (1, 3), 1),
+    ((3, 128), (1, 7), (1, 4), (0, 3), 1),  # five vectors to a line of windows would not do
+    ((8, 16), 4, 5, 2, 1),
+    ((8, 4), 1, 1, 0, 1),
+    ((1, 4), (1, 2), 2, 0, 1),
+    ((31, 33), 3, 2, 1, 1),
+    ((127, 65), 2, 2, 1, 1),
+    ((63, 2), (2, 1), (1, 1), 0, 1),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("size", "kernel", "stride", "padding", "dilation"), LINES)
+def test_lines_of_every_alignment(device: str, dtype: str, size, kernel, stride, padding, dilation) -> None:
+    """Packed, stepped, permuted and sliced images against loops; indices point at the maxima; NaN among them."""
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((2, 5, size[0], size[1] + 4))
+    wide[0, 0, 0, :3], wide[1, 2] = np.nan, -np.inf
+    whole = tensor(wide, dtype, device)
+    views = {
+        "sliced": whole[:, 1:4, :, 4:],
+        "shifted": whole[:, :, :, 1 : size[1] + 1],
+        "permuted": whole[:, :, :, :-4].permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1),
+    }
+    for x in (*views.values(), views["sliced"].contiguous()):
+        held = to_numpy(x)
+        values, indices = vkml.max_pool2d_with_indices(x, kernel, stride, padding, dilation)
+        expected = np_max(held, kernel, stride, padding, dilation)
+        assert np.array_equal(to_numpy(values), expected, equal_nan=True)
+        planes = held.reshape(*held.shape[:2], -1)
+        at = indices.numpy().reshape(*held.shape[:2], -1)
+        picked = np.take_along_axis(planes, at, 2).reshape(expected.shape)
+        assert np.array_equal(picked, expected, equal_nan=True)
+        assert np.array_equal(to_numpy(vkml.max_pool2d(x, kernel, stride, padding, dilation)), expected, equal_nan=True)
+        if dilation != 1 or np.isnan(held).any() or np.isinf(held).any():
+            continue
+        for count_include_pad in (True, False):
+            got = to_numpy(vkml.avg_pool2d(x, kernel, stride, padding, count_include_pad=count_include_pad))
+            exact = np_avg(held, kernel, stride, padding, count_include_pad=count_include_pad)
+            unit = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(dtype, 0.0)
+            assert (np.abs(got - exact) <= unit * np.abs(exact) + 1e-5).all()
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride", "padding", "dilation"), LINES)
+def test_gradients_of_lines(device: str, size, kernel, stride, padding, dilation) -> None:
+    """Every gradient lands where the indices say, or is spread by the divisors: exact in small integers and halves."""
+    rng = np.random.default_rng(1)
+    x = tensor(rng.permutation(6 * size[0] * size[1]).reshape(2, 3, *size) / 4.0, "float64", device, requires_grad=True)
+    out, indices = vkml.max_pool2d_with_indices(x, kernel, stride, padding, dilation)
+    g = rng.integers(-8, 9, out.shape).astype(float)
+    out.backward(tensor(g, "float64", device))
+    expected = np.zeros((2, 3, size[0] * size[1]))
+    for n in range(2):
+        for c in range(3):
+            np.add.at(expected[n, c], indices.numpy()[n, c].ravel(), g[n, c].ravel())
+    assert np.array_equal(to_numpy(x.grad).reshape(expected.shape), expected)
+    if dilation != 1:
+        return
+    leaf = tensor(to_numpy(x), "float32", device, requires_grad=True)
+    vkml.avg_pool2d(leaf, kernel, stride, padding).backward(tensor(g, "float32", device))
+    direction = rng.standard_normal(leaf.shape)
+    inner = (np_avg(direction, kernel, stride, padding) * g).sum()
+    assert abs((to_numpy(leaf.grad) * direction).sum() - inner) <= 1e-5 * np.abs(g).sum()
