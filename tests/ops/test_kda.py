@@ -122,7 +122,9 @@ def test_lengths_and_chunk_sizes(T, device, rng):
 
 @pytest.mark.parametrize("scale", [0.0, -0.7, 2.5])
 def test_scale(scale, device, rng):
-    case = Case(rng, T=70, K=12, V=20, scale=scale)
+    # Slow decays: with scale 0 nothing but the state's own fading is left in its gradient, and a sum of -35 in float32
+    # has an error of 2e-6 by itself.
+    case = Case(rng, T=70, K=12, V=20, scale=scale, decay=(-0.05, 0))
     check_forward(case, device)
     check_backward(case, device)
 
