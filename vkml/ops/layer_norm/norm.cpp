@@ -1,8 +1,8 @@
+#include "vkml/autograd/grad_mode.h"
 #include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/elementwise/elementwise.h"
 #include "vkml/ops/fill/fill.h"
-#include "vkml/autograd/grad_mode.h"
 #include "vkml/ops/layer_norm/norm_kernel.h"
 #include "vkml/ops/reduce/reduce.h"
 #include "vkml/runtime/grid.h"
@@ -37,8 +37,8 @@ bool float_parameters(const Tensor& x, const Tensor& weight, const Tensor& bias)
     return one.defined() && one.dtype() != x.dtype();
 }
 
-void parameter_grads(const NormKernels& norm, const Tensor& x, const Tensor& g, const RowLayout& layout, NormGrads& grads,
-                     const Tensor& mean, const Tensor& rstd, bool as_float) {
+void parameter_grads(const NormKernels& norm, const Tensor& x, const Tensor& g, const RowLayout& layout,
+                     NormGrads& grads, const Tensor& mean, const Tensor& rstd, bool as_float) {
     Stream& on = stream_of(x);
     RowArgs args = layout.args;
     const std::uint32_t parts = parameter_parts(args.rows);
@@ -46,16 +46,18 @@ void parameter_grads(const NormKernels& norm, const Tensor& x, const Tensor& g, 
     args.scratch = scratch->address;
     const Spec spec{parts, static_cast<std::uint32_t>(layout.rank), as_float ? 1u : 0u, norm.flag};
     const std::uint64_t columns = ceil_div(args.cols, kParameterThreads);
-    on.launch(*norm.parameters_partial, x.dtype(), spec, linear_grid(columns * parts), args, {x, g, mean, rstd}, {scratch});
+    on.launch(*norm.parameters_partial, x.dtype(), spec, linear_grid(columns * parts), args, {x, g, mean, rstd},
+              {scratch});
     args.weight = address_of(grads.weight);
     args.bias = address_of(grads.bias);
-    on.launch(*norm.parameters_fold, x.dtype(), spec, linear_grid(columns), args, {scratch}, {grads.weight, grads.bias});
+    on.launch(*norm.parameters_fold, x.dtype(), spec, linear_grid(columns), args, {scratch},
+              {grads.weight, grads.bias});
 }
 
 }  // namespace
 
-NormResult run_norm(const NormKernels& norm, const Tensor& input, int axes, double eps, const Tensor& weight, const Tensor& bias,
-                    bool keep) {
+NormResult run_norm(const NormKernels& norm, const Tensor& input, int axes, double eps, const Tensor& weight,
+                    const Tensor& bias, bool keep) {
     const NoGrad off;
     NormResult out{empty_like(input), {}, {}};
     if (input.numel() == 0) return out;
@@ -73,12 +75,14 @@ NormResult run_norm(const NormKernels& norm, const Tensor& input, int axes, doub
     args.mean = address_of(out.mean);
     args.rstd = address_of(out.rstd);
     set_eps(args, eps);
-    launch_rows(norm.op, norm.forward, x, layout, float_parameters(x, w, b), norm.flag, {x, w, b}, {out.y, out.mean, out.rstd});
+    launch_rows(norm.op, norm.forward, x, layout, float_parameters(x, w, b), norm.flag, {x, w, b},
+                {out.y, out.mean, out.rstd});
     return out;
 }
 
-NormGrads run_norm_backward(const NormKernels& norm, const Tensor& gradient, const Tensor& input, int axes, const Tensor& mean,
-                            const Tensor& rstd, const Tensor& weight, bool want_x, bool want_weight, const Tensor& bias_like) {
+NormGrads run_norm_backward(const NormKernels& norm, const Tensor& gradient, const Tensor& input, int axes,
+                            const Tensor& mean, const Tensor& rstd, const Tensor& weight, bool want_x, bool want_weight,
+                            const Tensor& bias_like) {
     const NoGrad off;
     NormGrads out;
     const Shape sizes(std::span(input.shape().begin() + (input.ndim() - axes), static_cast<std::size_t>(axes)));
@@ -107,8 +111,8 @@ NormGrads run_norm_backward(const NormKernels& norm, const Tensor& gradient, con
     return out;
 }
 
-NormGrads composed_norm_backward(const NormKernels& norm, const Tensor& gradient, const Tensor& input, int axes, double eps,
-                                 const Tensor& weight, bool want_weight, const Tensor& bias_like) {
+NormGrads composed_norm_backward(const NormKernels& norm, const Tensor& gradient, const Tensor& input, int axes,
+                                 double eps, const Tensor& weight, bool want_weight, const Tensor& bias_like) {
     const DType wide = value_dtype(input);
     Dims dims, rows;
     for (int i = 0; i < input.ndim(); i++) (i < input.ndim() - axes ? rows : dims).push_back(i);
@@ -135,12 +139,13 @@ int check_norm(std::string_view op, const Tensor& x, std::int64_t axes) {
     return static_cast<int>(axes);
 }
 
-void check_norm_parameter(std::string_view op, std::string_view name, const Tensor& x, int axes, const Tensor& parameter) {
+void check_norm_parameter(std::string_view op, std::string_view name, const Tensor& x, int axes,
+                          const Tensor& parameter) {
     if (!parameter.defined()) return;
     const Shape sizes(std::span(x.shape().begin() + (x.ndim() - axes), static_cast<std::size_t>(axes)));
     check(parameter.shape() == sizes, op, ": ", name, ": expected shape ", sizes, ", got ", parameter.shape());
-    check<DTypeError>(parameter.dtype() == x.dtype() || parameter.dtype() == DType::f32, op, ": ", name, ": expected ", x.dtype(),
-                      " or float32, got ", parameter.dtype());
+    check<DTypeError>(parameter.dtype() == x.dtype() || parameter.dtype() == DType::f32, op, ": ", name, ": expected ",
+                      x.dtype(), " or float32, got ", parameter.dtype());
     common_device(op, {&x, &parameter});
 }
 

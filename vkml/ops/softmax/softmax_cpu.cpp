@@ -3,9 +3,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vkml/ops/softmax/softmax_cpu.cpp"
+// clang-format off: this order is Highway's
 #include "hwy/foreach_target.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+// clang-format on
 #include "vkml/ops/softmax/softmax_kernel.h"
 #include "vkml/runtime/cpu/rows-inl.h"
 
@@ -112,8 +114,10 @@ void softmax_block(const ColumnBlock<E>& b, bool log) {
 void softmax_run(const RowArgs& args, DType dtype, int rank, bool log) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
-        if (has_columns(args, rank)) each_block<E>(args, rank, [&](const ColumnBlock<E>& b) { softmax_block(b, log); });
-        else each_row<E>(args, rank, [&](const auto& row) { softmax_row(row, log); });
+        if (has_columns(args, rank))
+            each_block<E>(args, rank, [&](const ColumnBlock<E>& b) { softmax_block(b, log); });
+        else
+            each_row<E>(args, rank, [&](const auto& row) { softmax_row(row, log); });
     });
 }
 
@@ -181,8 +185,10 @@ void backward_block(const ColumnBlock<E>& b, bool log) {
 void backward_run(const RowArgs& args, DType dtype, int rank, bool log) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
-        if (has_columns(args, rank)) each_block<E>(args, rank, [&](const ColumnBlock<E>& b) { backward_block(b, log); });
-        else each_row<E>(args, rank, [&](const auto& row) { backward_row(row, log); });
+        if (has_columns(args, rank))
+            each_block<E>(args, rank, [&](const ColumnBlock<E>& b) { backward_block(b, log); });
+        else
+            each_row<E>(args, rank, [&](const auto& row) { backward_row(row, log); });
     });
 }
 
@@ -198,11 +204,13 @@ HWY_EXPORT(backward_run);
 }  // namespace
 
 void softmax_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(softmax_run)(*static_cast<const RowArgs*>(args), dtype, static_cast<int>(spec[kRowRank]), spec[kRowFlag] != 0);
+    HWY_DYNAMIC_DISPATCH(softmax_run)(*static_cast<const RowArgs*>(args), dtype, static_cast<int>(spec[kRowRank]),
+                                      spec[kRowFlag] != 0);
 }
 
 void softmax_backward_cpu(const void* args, DType dtype, const Spec& spec, Grid) {
-    HWY_DYNAMIC_DISPATCH(backward_run)(*static_cast<const RowArgs*>(args), dtype, static_cast<int>(spec[kRowRank]), spec[kRowFlag] != 0);
+    HWY_DYNAMIC_DISPATCH(backward_run)(*static_cast<const RowArgs*>(args), dtype, static_cast<int>(spec[kRowRank]),
+                                       spec[kRowFlag] != 0);
 }
 
 }  // namespace vkml

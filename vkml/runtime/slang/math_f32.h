@@ -6,8 +6,8 @@
 /// 2^n for n in [-126, 127].
 MATH V pow2(I n) { return asV((n + 127) << 23); }
 
-/// The nearest integer to x, |x| < 2^22, as both: by 1.5 2^23, whose last bit is 1. Not by subtracting that again, which
-/// a kernel compiled without precise would lose.
+/// The nearest integer to x, |x| < 2^22, as both: by 1.5 2^23, whose last bit is 1. Not by subtracting that again,
+/// which a kernel compiled without precise would lose.
 MATH V nearest(V x, VKML_OUT(I) k) {
     k = asI(x + 12582912.0f) - 0x4b400000;
     return toV(k);
