@@ -76,3 +76,37 @@ def test_a_refused_argument_leaks_nothing():
             vkml.zeros(1, dtype=odd)
     gc.collect()
     assert sys.getrefcount(odd) == before
+
+
+HUGE = 2**62
+OVERFLOWS = {
+    "narrow": lambda d: vkml.ones(3, device=d).narrow(0, 2, 2**63 - 1),
+    "conv2d": lambda d: vkml.conv2d(
+        vkml.ones((1, 1, 3, 3), device=d), vkml.ones((1, 1, 3, 3), device=d), dilation=HUGE
+    ),
+    "conv2d same": lambda d: vkml.conv2d(
+        vkml.ones((1, 1, 3, 3), device=d), vkml.ones((1, 1, 3, 3), device=d), padding="same", dilation=HUGE
+    ),
+    "conv_transpose2d": lambda d: vkml.conv_transpose2d(
+        vkml.ones((1, 1, 3, 3), device=d), vkml.ones((1, 1, 3, 3), device=d), dilation=HUGE
+    ),
+    "im2col": lambda d: vkml.im2col(vkml.ones((1, 1, 3, 3), device=d), 3, 1, 0, HUGE),
+    "max_pool2d": lambda d: vkml.max_pool2d(vkml.ones((1, 1, 3, 3), device=d), 3, dilation=HUGE),
+    "avg_pool2d": lambda d: vkml.avg_pool2d(vkml.ones((1, 1, 3, 3), device=d), HUGE),
+}
+
+
+@pytest.mark.parametrize("name", OVERFLOWS)
+def test_sizes_that_overflow_when_multiplied(device, name):
+    with pytest.raises(vkml.ShapeError, match=rf"^{name.split()[0]}: .*expected .*, got") as raised:
+        OVERFLOWS[name](device)
+    assert "got (-" not in str(raised.value)
+
+
+@pytest.mark.parametrize("device_argument", [True, False])
+def test_a_capture_of_nothing_is_an_error(vulkan, device_argument):
+    """As when the work is on another device than the one that is recorded."""
+    x = vkml.zeros(2, device=vulkan)
+    arguments = {"device": "cpu"} if device_argument else {}
+    with vkml.device("cpu"), pytest.raises(vkml.Error, match="^capture: expected fn to compute on cpu, got no work"):
+        vkml.capture(lambda: x.add_(1), **arguments)

@@ -256,13 +256,20 @@ void bind_capture(nb::module_& m) {
         [](nb::callable fn, std::optional<Device> device) {
             Stream& on = stream(or_default(device));
             GilRelease unlocked;  // it may have to wait for another thread's capture
-            return Capture(on, [&] {
+            Capture capture(on, [&] {
                 nb::gil_scoped_acquire gil;
                 fn();
             });
+            check<Error>(capture.size() > 0, "capture: expected fn to compute on ", to_string(on.device()),
+                         ", got no work there: name the device its tensors are on");
+            return capture;
         },
         "fn"_a, "device"_a = nb::none(),
-        R"(Runs fn once and records its device work. Reading a tensor inside fn is an Error.
+        R"(Runs fn once and records what it does on `device` (the default device unless named).
+
+replay() does the same again on the same tensors. Numbers that fn passes, seeds of random draws included, are those of
+the recording: every replay of a dropout drops the same elements. Reading a tensor inside fn is an Error, and so is an
+fn that does nothing on the device.
 
 Examples
 --------

@@ -419,3 +419,14 @@ def test_precision_words(precision: None) -> None:
 def test_mixed_devices(vulkan: str) -> None:
     with pytest.raises(vkml.DeviceError, match="matmul"):
         vkml.matmul(vkml.zeros((2, 2), device="cpu"), vkml.zeros((2, 2), device=vulkan))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+@pytest.mark.parametrize("rows", [9, 10, 11])
+def test_a_batch_whose_stride_is_less_than_the_reach_of_its_rows(device: str, dtype: str, rows: int) -> None:
+    """Every second of an odd number of rows: the last of a matrix is nearer the next matrix than a row is long."""
+    x = tensor(np.arange(3 * rows * 11).reshape(3, rows, 11) % 7, dtype, device=device)
+    w = tensor(np.arange(44).reshape(11, 4) % 5, dtype, device=device)
+    for view in (x[:, ::2], x[:, :, ::2].transpose(1, 2)):
+        other = w if view.shape[-1] == 11 else tensor(np.arange(rows * 3).reshape(rows, 3) % 5, dtype, device=device)
+        assert_same_bits(view @ other, view.contiguous() @ other)

@@ -58,6 +58,9 @@ Int2 check_transposed(const Tensor& input, const Tensor& weight, const Tensor& b
         check(bias.shape() == shape, op, ": bias: expected shape ", shape, ", got ", bias.shape());
     }
     check(input.size(2) >= 1 && input.size(3) >= 1, op, ": expected a non-empty image, got ", input.shape());
+    check_below_2_31(op, "stride", w.stride);
+    check_below_2_31(op, "padding", w.padding);
+    check_below_2_31(op, "dilation", w.dilation);
     check(more.h >= 0 && more.w >= 0 && more.h < std::max(w.stride.h, w.dilation.h) &&
               more.w < std::max(w.stride.w, w.dilation.w),
           op, ": output_padding: expected less than the stride or the dilation, got ", to_string(more));
@@ -225,6 +228,7 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
     if (padding == "valid") return conv2d(input, weight, bias, stride, Int2(0), dilation, groups);
     check(weight.ndim() == 4, "conv2d: weight: expected rank 4, got ", weight.shape());
     check(stride == Int2(1), "conv2d: stride: expected 1 where padding is same, got ", to_string(stride));
+    check_below_2_31("conv2d", "dilation", dilation);
     const Int2 zeros{dilation.h * (weight.size(2) - 1), dilation.w * (weight.size(3) - 1)};
     Tensor out =
         conv2d(input, weight, bias, stride, Int2(zeros.h - zeros.h / 2, zeros.w - zeros.w / 2), dilation, groups);

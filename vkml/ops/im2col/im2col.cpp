@@ -56,6 +56,10 @@ void check_window(std::string_view op, const Window& w, Int2 image) {
     check(w.stride.h >= 1 && w.stride.w >= 1, op, ": stride: expected sizes >= 1, got ", to_string(w.stride));
     check(w.padding.h >= 0 && w.padding.w >= 0, op, ": padding: expected sizes >= 0, got ", to_string(w.padding));
     check(w.dilation.h >= 1 && w.dilation.w >= 1, op, ": dilation: expected sizes >= 1, got ", to_string(w.dilation));
+    check_below_2_31(op, "kernel", w.kernel);
+    check_below_2_31(op, "stride", w.stride);
+    check_below_2_31(op, "padding", w.padding);
+    check_below_2_31(op, "dilation", w.dilation);
     const Int2 padded{image.h + 2 * w.padding.h, image.w + 2 * w.padding.w};
     const Int2 reach{w.dilation.h * (w.kernel.h - 1) + 1, w.dilation.w * (w.kernel.w - 1) + 1};
     check(reach.h <= padded.h && reach.w <= padded.w, op, ": expected a kernel no larger than the padded input ",

@@ -43,6 +43,9 @@ Pooling plan(std::string_view op, const Tensor& input, Int2 kernel, Int2 stride,
     if (stride.w == 0) stride.w = kernel.w;
     check(stride.h >= 1 && stride.w >= 1, op, ": stride: expected sizes >= 0, got ", to_string(stride));
     check(dilation.h >= 1 && dilation.w >= 1, op, ": dilation: expected sizes >= 1, got ", to_string(dilation));
+    check_below_2_31(op, "kernel", kernel);
+    check_below_2_31(op, "stride", stride);
+    check_below_2_31(op, "dilation", dilation);
     const Int2 half{kernel.h / 2, kernel.w / 2};
     check(padding.h >= 0 && padding.w >= 0, op, ": padding: expected sizes >= 0, got ", to_string(padding));
     check(padding.h <= half.h && padding.w <= half.w, op, ": padding: expected at most half the kernel ",

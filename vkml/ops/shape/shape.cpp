@@ -189,7 +189,7 @@ Tensor narrow(const Tensor& input, std::int64_t dim, std::int64_t start, std::in
     check<IndexError>(start >= -extent && start <= extent, "narrow: expected start in [", -extent, ", ", extent,
                       "], got ", start);
     if (start < 0) start += extent;
-    check(length >= 0 && start + length <= extent, "narrow: expected a length in [0, ", extent - start, "], got ",
+    check(length >= 0 && length <= extent - start, "narrow: expected a length in [0, ", extent - start, "], got ",
           length);
     return slice(input, axis, start, start + length);
 }

@@ -80,13 +80,15 @@ dnnl::matmul::primitive_desc plan(const Memory::desc& a, const Memory::desc& b, 
 std::unique_ptr<Product> make(const MatmulProblem& p) {
     auto product = std::make_unique<Product>();
     const std::int64_t c_strides[4] = {p.inner * p.m * p.n, p.m * p.n, p.n, 1}, bias_strides[4] = {0, 0, p.n, 1};
-    const Memory::desc a = describe(p.dtype, p.a_strides, p.outer, p.inner, p.m, p.k);
-    const Memory::desc b = describe(p.dtype, p.b_strides, p.outer, p.inner, p.k, p.n);
-    const Memory::desc c = describe(p.dtype, c_strides, p.outer, p.inner, p.m, p.n);
-    const Memory::desc bias = describe(p.dtype, bias_strides, p.outer, p.inner, 1, p.n);
+    Memory::desc a, b, c, bias;
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     try {
+        // Refuses strides of one axis that are shorter than the reach of another, as in every second of 9 rows.
+        a = describe(p.dtype, p.a_strides, p.outer, p.inner, p.m, p.k);
+        b = describe(p.dtype, p.b_strides, p.outer, p.inner, p.k, p.n);
+        c = describe(p.dtype, c_strides, p.outer, p.inner, p.m, p.n);
+        bias = describe(p.dtype, bias_strides, p.outer, p.inner, 1, p.n);
         const auto descriptor = plan(a, b, p.bias ? &bias : nullptr, c, attributes);
         // The gemm-based kernels split K by the number of rows or threads; brgemm was seen to keep one order.
         if (!std::string_view(descriptor.impl_info_str()).starts_with("brg")) return product;
