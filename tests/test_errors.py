@@ -108,5 +108,5 @@ def test_a_capture_of_nothing_is_an_error(vulkan, device_argument):
     """As when the work is on another device than the one that is recorded."""
     x = vkml.zeros(2, device=vulkan)
     arguments = {"device": "cpu"} if device_argument else {}
-    with vkml.device("cpu"), pytest.raises(vkml.Error, match="^capture: expected fn to compute on cpu, got no work"):
+    with vkml.device("cpu"), pytest.raises(vkml.Error, match=r"^capture: expected fn to compute on cpu, got no work"):
         vkml.capture(lambda: x.add_(1), **arguments)
