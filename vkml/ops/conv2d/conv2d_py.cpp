@@ -41,7 +41,13 @@ tensor([[[[ 8., 12.],
         },
         "input"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = Int2(1), "padding"_a = Int2(0),
         "output_padding"_a = Int2(0), "groups"_a = 1, "dilation"_a = Int2(1), ReleaseGil(),
-        "The gradient of conv2d with regard to its input, as an operator.");
+        R"(The gradient of conv2d with regard to its input, as an operator: weight is (C, C_out / groups, kh, kw).
+
+Examples
+--------
+>>> vkml.conv_transpose2d(vkml.ones(1, 1, 2, 2), vkml.ones(1, 1, 2, 2), stride=2).shape
+(1, 1, 4, 4)
+)");
     m.def(
         "_force_conv2d", [](const std::string& name) { conv::force_path(name); }, "name"_a = "",
         "For tests: the path of conv2d to take where it can be, by name; empty gives the choice back.");
