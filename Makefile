@@ -66,7 +66,8 @@ test-vulkan-validation: build
 
 # Limits clamped to what every Vulkan device has: 128 invocations, 16 KiB of shared memory. ARGS=--share=1 runs it all.
 MIN_SPEC_TESTS := $(addprefix tests/ops/test_,matmul.py softmax.py layer_norm.py rms_norm.py batch_norm.py reduce.py \
-    scan.py sort.py kda.py kda_gradients.py elementwise.py conv2d.py conv2d_paths.py pool2d.py linear.py losses.py)
+    attention.py scan.py sort.py kda.py kda_gradients.py elementwise.py conv2d.py conv2d_paths.py pool2d.py linear.py \
+    losses.py)
 test-min-spec: build
 	@VKML_MIN_SPEC=1 scripts/with_lavapipe.sh $(PY) -m pytest -n $(JOBS) -q $(MIN_SPEC_TESTS) \
 	    -k "vulkan and not torch" --share=8 $(ARGS)

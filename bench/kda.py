@@ -2,10 +2,10 @@
 
     python -m bench.kda [--device vulkan:0] [--small] [--only forward backward decode few long peer] [--seconds 230]
 
-A line per case as soon as it is known: median time, fraction of the larger floor (bytes / copy rate, FLOP / matrix rate of
-an H200), the bar, relative RMS against a float64 recurrence over a few heads picked at random (the worst of them; on CUDA
-through torch where there is one, else in NumPy), and the kernels that ran. flash-linear-attention comes last, because
-its kernels compile for long. A case that would begin after --seconds is skipped in words.
+A line per case as soon as it is known: median time, fraction of the larger floor (bytes / copy rate, FLOP / matrix
+rate of an H200), the bar, relative RMS against a float64 recurrence over a few heads picked at random (the worst of
+them; on CUDA through torch where there is one, else in NumPy), and the kernels that ran. flash-linear-attention comes
+last, because its kernels compile for long. A case that would begin after --seconds is skipped in words.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def floor(case: Case, kind: str, itemsize: int) -> float:
 
 
 def inputs_of(case: Case, device: str) -> list[vkml.Tensor]:
-    """Unit keys, ordinary decays, a state. A block of a few heads, repeated on the device; every head has a scale of its own in
-    query, value and state, so that no head can stand for another."""
+    """Unit keys, ordinary decays, a state. A block of a few heads, repeated on the device; every head has a scale of
+    its own in query, value and state, so that no head can stand for another."""
     rng = np.random.default_rng(0)
     heads = case.B * case.H
     block = max(n for n in (1, 2, 4, 8) if heads % n == 0 and n * case.T <= max(65536, case.T))
@@ -149,6 +149,17 @@ def chosen(run: Callable[[], Any]) -> str:
     return ", ".join(sorted({d["chose"] for d in vkml.decisions() if d["site"] in sites and d["chose"]})) or "cpu"
 
 
+def first(call: Callable[[], Any]) -> Any:
+    """The first call compiles kernels: said before anything else, so that a long one is seen for what it is."""
+    begin = time.perf_counter()
+    out = call()
+    vkml.synchronize()
+    seconds = time.perf_counter() - begin
+    if seconds > 2:
+        print(f"  first call {seconds:.1f} s", flush=True)
+    return out
+
+
 def report(case: Case, seconds: float, least: float, errors: str, path: str) -> None:
     bar = f"  bar {case.bar:g} {'met' if 1e3 * seconds <= case.bar else 'MISSED'}" if case.bar else ""
     if case.kind == "decode":
@@ -156,10 +167,8 @@ def report(case: Case, seconds: float, least: float, errors: str, path: str) -> 
         bar = f"  {rate:.2f} TB/s" + (
             f"  bar {case.bar:g} {'met' if rate >= case.bar else 'MISSED'}" if case.bar else ""
         )
-    print(
-        f"{case!s:50} {1e3 * seconds:9.3f} ms  floor {1e3 * least:.3f} = {least / seconds:4.0%}{bar}  {errors}  [{path}]",
-        flush=True,
-    )
+    floor_text = f"floor {1e3 * least:.3f} = {least / seconds:4.0%}"
+    print(f"{case!s:50} {1e3 * seconds:9.3f} ms  {floor_text}{bar}  {errors}  [{path}]", flush=True)
 
 
 def run_forward(case: Case, device: str, oracle: Reference) -> None:
@@ -169,7 +178,7 @@ def run_forward(case: Case, device: str, oracle: Reference) -> None:
         with vkml.no_grad():
             return vkml.chunk_kda(*inputs, retain_boundaries=case.boundaries, precision=case.precision)
 
-    got, path = call(), chosen(call)
+    got, path = first(call), chosen(call)
     heads = picked(case)
     output, state = oracle.forward([[head(x, b, h) for x in inputs] for b, h in heads])
     errors = f"o {worst(got.output, output, heads):.1e} S {worst(got.final_state, state, heads):.1e}"
@@ -191,7 +200,7 @@ def run_backward(case: Case, device: str, oracle: Reference) -> None:
         out = vkml.chunk_kda(*leaves, precision=case.precision)
         return vkml.grad([out.output], leaves, [weight])
 
-    got, path = call(), chosen(call)
+    got, path = first(call), chosen(call)
     heads = picked(case)[:2]
     slices = [[head(x, b, h) for x in (*inputs, weight)] for b, h in heads]
     wanted = oracle.backward(slices)
@@ -204,7 +213,7 @@ def run_backward(case: Case, device: str, oracle: Reference) -> None:
 
 def run_decode(case: Case, device: str, oracle: Reference) -> None:
     inputs = inputs_of(case, device)
-    o, s = vkml.kda_decode(*inputs)
+    o, s = first(lambda: vkml.kda_decode(*inputs))
     heads = picked(case)
     output, after = oracle.forward([[head(x, b, h) for x in inputs] for b, h in heads])
     errors = f"o {worst(o, output, heads):.1e} S {worst(s, after, heads):.1e}"
@@ -251,7 +260,12 @@ def peers(cases: list[Case], late: Callable[[Case], bool]) -> None:
         print("flash-linear-attention: no CUDA", flush=True)
         return
     for case in cases:
-        if case.precision == "fast" and case.kind != "decode" and case.part in ("forward", "backward") and not late(case):
+        if (
+            case.precision == "fast"
+            and case.kind != "decode"
+            and case.part in ("forward", "backward")
+            and not late(case)
+        ):
             run_peer(case)
 
 
@@ -269,7 +283,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=230, help="no case begins later than this")
     options = parser.parse_args()
     oracle = Reference()
-    print(f"device: {options.device} ({vkml.device_info(options.device)['name']}); float64 by {oracle.name}", flush=True)
+    print(
+        f"device: {options.device} ({vkml.device_info(options.device)['name']}); float64 by {oracle.name}", flush=True
+    )
     print(f"floors: {COPY / 1e12:g} TB/s, {MATRIX / 1e12:g} TFLOP/s fast, {F32 / 1e12:g} strict", flush=True)
 
     def late(case: Case) -> bool:

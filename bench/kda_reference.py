@@ -1,5 +1,5 @@
-"""The float64 recurrence of Kimi Delta Attention and its reverse over a few heads at once: on CUDA through torch where there is
-one, else in NumPy."""
+"""The float64 recurrence of Kimi Delta Attention and its reverse over a few heads at once: on CUDA through torch where
+there is one, else in NumPy."""
 
 from __future__ import annotations
 

@@ -49,12 +49,14 @@ def write(path: Path, megabytes: int) -> None:
     vkml.save(path, {name: rng.standard_normal(n, dtype=np.float32) for name, n in sizes.items()})
 
 
-def measure(path: Path, way: str, touch: bool, repeats: int) -> dict[str, float]:
-    runs = []
+def measure(path: Path, touch: bool, repeats: int) -> dict[str, dict[str, float]]:
+    """Way -> medians. The ways take turns, so that they share what else the machine does."""
+    runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for _ in range(repeats):
-        command = [sys.executable, "-c", CHILD, str(path), way, str(int(touch))]
-        runs.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-    return {key: statistics.median(r[key] for r in runs) for key in runs[0]}
+        for way, found in runs.items():
+            command = [sys.executable, "-c", CHILD, str(path), way, str(int(touch))]
+            found.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    return {way: {k: statistics.median(r[k] for r in found) for k in found[0]} for way, found in runs.items()}
 
 
 def main() -> None:
@@ -70,8 +72,7 @@ def main() -> None:
         path.read_bytes()  # into the page cache
         print(f"{path.stat().st_size / 1e6:.0f} MB; median of {options.repeats}")
         for touch in (False, True):
-            for way in WAYS:
-                found = measure(path, way, touch, options.repeats)
+            for way, found in measure(path, touch, options.repeats).items():
                 what = "load and touch" if touch else "load"
                 print(f"{way:<18} {what:<15} {found['ms']:>9.1f} ms {found['peak_mb']:>8.0f} MiB at most")
 

@@ -185,7 +185,9 @@ def main() -> int:
     peer = TorchPeer(given.against) if given.against else None
     floor = measure_floor(device)
     print(f"# {device}: copy {floor.bytes_per_second / 1e12:.2f} TB/s, FMA {floor.flops_per_second / 1e12:.2f} TFLOP/s")
-    print(f"# peer: {peer.description if peer else 'none'}; ratio above 1: vkml is faster; errors in units of the bound")
+    print(
+        f"# peer: {peer.description if peer else 'none'}; ratio above 1: vkml is faster; errors in units of the bound"
+    )
     largest = given.largest or default_largest(device)
     results, failed = [], False
     for case in CASES:

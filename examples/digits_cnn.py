@@ -21,23 +21,23 @@ import vkml
 from vkml import nn, optim
 
 
-def build(seed: int) -> nn.Module:
+def build(seed: int, width: int) -> nn.Module:
     vkml.manual_seed(seed)
     return nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1, bias=False),
-        nn.BatchNorm2d(32),
+        nn.Conv2d(1, width, 3, padding=1, bias=False),
+        nn.BatchNorm2d(width),
         nn.ReLU(),
-        nn.Conv2d(32, 32, 3, padding=1, bias=False),
-        nn.BatchNorm2d(32),
+        nn.Conv2d(width, width, 3, padding=1, bias=False),
+        nn.BatchNorm2d(width),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 3, padding=1, bias=False),
-        nn.BatchNorm2d(64),
+        nn.Conv2d(width, 2 * width, 3, padding=1, bias=False),
+        nn.BatchNorm2d(2 * width),
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
         nn.Dropout(0.3),
-        nn.Linear(256, 10),
+        nn.Linear(8 * width, 10),
     )
 
 
@@ -75,12 +75,13 @@ def main() -> None:
     parser.add_argument("--device", help="cpu, vulkan or vulkan:N (default: $DEVICE, else the best there is)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--width", type=int, default=32, help="channels of the first layer")
     parser.add_argument("--figure", type=Path, default=Path("digits_cnn.png"))
     options = parser.parse_args()
 
     train_part, test_part = load(options.seed)
     device = options.device or best_device()
-    model = build(options.seed).to(device)
+    model = build(options.seed, options.width).to(device)
     size = sum(p.numel() for p in model.parameters())
     sizes = f"{len(train_part[1])} images to train, {len(test_part[1])} to test, {size} parameters"
     print(f"device: {device} ({vkml.device_info(device)['name']}), {sizes}")

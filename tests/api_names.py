@@ -85,7 +85,7 @@ MODULES = {
         AdaptiveMaxPool2d BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm2d LayerNorm GroupNorm RMSNorm Embedding
         Flatten Identity Dropout ReLU Tanh Sigmoid GELU SiLU Softmax LogSoftmax LeakyReLU Sequential ModuleList
         ModuleDict MultiheadAttention TransformerEncoderLayer PositionalEncoding KimiDeltaAttention LSTM GRU
-        MSELoss CrossEntropyLoss BCEWithLogitsLoss KLDivLoss HuberLoss
+        MSELoss L1Loss SmoothL1Loss NLLLoss BCELoss CrossEntropyLoss BCEWithLogitsLoss KLDivLoss HuberLoss
         mse_loss cross_entropy binary_cross_entropy_with_logits kl_div huber_loss scaled_dot_product_attention
     """,
     "nn.functional": """
@@ -97,8 +97,11 @@ MODULES = {
         kaiming_uniform_ kaiming_normal_ xavier_uniform_ xavier_normal_ normal_ uniform_ zeros_ ones_ constant_
     """,
     "nn.utils": "clip_grad_norm_ clip_grad_value_",
-    "optim": "SGD RMSprop RMSProp Adam AdamW clip_grad_norm_ clip_grad_value_",
-    "optim.lr_scheduler": "StepLR CosineAnnealingLR LinearWarmup",
+    "autograd": "Function gradcheck",
+    "optim": "SGD RMSprop RMSProp Adam AdamW Lion EMA clip_grad_norm_ clip_grad_value_",
+    "optim.lr_scheduler": """
+        StepLR MultiStepLR CosineAnnealingLR LinearWarmup LambdaLR SequentialLR OneCycleLR ReduceLROnPlateau
+    """,
     "data": "Dataset ArrayDataset split DataLoader Compose RandomHorizontalFlip RandomCrop",
     "profiler": "profile",
 }

@@ -19,6 +19,17 @@ TINY = 1e-35  # f32 may flush below its smallest normal number
 DECAY_GRAD = {"float64": 1e-12, "float32": 5e-6, "bfloat16": 5e-6, "float16": 5e-6}
 
 
+# Log decays that a naive form overflows or cancels at, for Case.
+HARD = {
+    "constant -5": (-5, -5), "constant -12": (-12, -12), "constant -20": (-20, -20), "0": (0, 0),
+    "-1e-6": (-1e-6, -1e-6), "+0.01": (0.01, 0.01), "[-50, -5]": (-50, -5), "[-1000, 0]": (-1000, 0),
+    "10 % at -1000": lambda rng, shape: np.where(rng.random(shape) < 0.1, -1000.0, rng.uniform(-0.1, 0, shape)),
+    "2 % at -1e5": lambda rng, shape: np.where(rng.random(shape) < 0.02, -1e5, rng.uniform(-0.1, 0, shape)),
+    "2 % at -inf": lambda rng, shape: np.where(rng.random(shape) < 0.02, -np.inf, rng.uniform(-0.1, 0, shape)),
+    "0 and -88": lambda rng, shape: np.broadcast_to(np.where(np.arange(shape[2]) % 2, -88.0, 0.0)[:, None], shape),
+}  # fmt: skip
+
+
 def _heads(x: np.ndarray, group: int) -> np.ndarray:
     return np.repeat(x, group, axis=1)
 

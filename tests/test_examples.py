@@ -43,12 +43,13 @@ def test_digits(tmp_path):
 
 def test_digits_cnn(tmp_path):
     pytest.importorskip("sklearn")
-    assert number("test accuracy", run("digits_cnn", tmp_path, "--device", "cpu", "--epochs", 5))[0] >= 0.95
+    assert number("test accuracy", run("digits_cnn", tmp_path, "--device", "cpu", "--epochs", 8))[0] >= 0.95
 
 
 def test_digits_cnn_on_vulkan(tmp_path, vulkan):
     pytest.importorskip("sklearn")
-    assert number("test accuracy", run("digits_cnn", tmp_path, "--device", vulkan, "--epochs", 1))[0] >= 0.3
+    options = ("--device", vulkan, "--epochs", 3, "--width", 8)
+    assert number("test accuracy", run("digits_cnn", tmp_path, *options))[0] >= 0.3
 
 
 SMALL = ("--width", 32, "--heads", 2, "--depth", 1, "--length", 48, "--batch", 8, "--characters", 20)
@@ -56,7 +57,7 @@ SMALL = ("--width", 32, "--heads", 2, "--depth", 1, "--length", 48, "--batch", 8
 
 @pytest.mark.parametrize("name", ["transformer_language_model", "kda_language_model"])
 def test_language_models(tmp_path, device, name):
-    steps = 30 if device == "cpu" else 6
+    steps = 60 if device == "cpu" else 16
     options = ("--device", device, "--steps", steps, "--epoch", steps // 2, *SMALL)
     losses = number("held-out loss", run(name, tmp_path, *options))
     # 4.6 is the loss of guessing among about 100 characters.

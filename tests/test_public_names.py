@@ -26,21 +26,22 @@ PINNED = """
     set_grad_enabled set_log_level stop_recording_decisions synchronize tensor uint8 zeros zeros_like
 """.split()  # noqa: SIM905
 NN = """
-    CELU ELU GELU GLU GRU LSTM RNN SELU AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveMaxPool1d AdaptiveMaxPool2d
-    AvgPool1d AvgPool2d BCELoss BCEWithLogitsLoss BatchNorm1d BatchNorm2d BatchNorm3d Bilinear ConstantPad1d
-    ConstantPad2d Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d CosineEmbeddingLoss CosineSimilarity
-    CrossEntropyLoss Dropout Dropout1d Dropout2d Embedding Flatten GRUCell GaussianNLLLoss GroupNorm Hardshrink
-    Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss HuberLoss Identity InstanceNorm1d InstanceNorm2d
-    InstanceNorm3d KLDivLoss KdaCache KimiDeltaAttention L1Loss LSTMCell LayerNorm LeakyReLU Linear LogSigmoid
-    LogSoftmax MSELoss MarginRankingLoss MaxPool1d MaxPool2d Mish Module ModuleDict ModuleList MultiheadAttention
-    NLLLoss PReLU Parameter ParameterList PixelShuffle PixelUnshuffle PoissonNLLLoss PositionalEncoding RMSNorm
-    RNNCell ReLU ReLU6 ReflectionPad1d ReflectionPad2d ReplicationPad1d ReplicationPad2d Sequential
-    ShortConvolution SiLU Sigmoid SmoothL1Loss SoftMarginLoss Softmax Softmin Softplus Softshrink Softsign Tanh
-    Tanhshrink Threshold TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer
-    TripletMarginLoss Unflatten Upsample ZeroPad1d ZeroPad2d binary_cross_entropy binary_cross_entropy_with_logits
-    cosine_embedding_loss cross_entropy functional gaussian_nll_loss hinge_embedding_loss huber_loss init kl_div
-    l1_loss margin_ranking_loss mse_loss nll_loss poisson_nll_loss scaled_dot_product_attention smooth_l1_loss
-    soft_margin_loss triplet_margin_loss utils
+    CELU ELU GELU GLU GRU LSTM RNN SELU AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d
+    AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d BCELoss BCEWithLogitsLoss BatchNorm1d
+    BatchNorm2d BatchNorm3d Bilinear ConstantPad1d ConstantPad2d Conv1d Conv2d Conv3d ConvTranspose1d
+    ConvTranspose2d CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss Dropout Dropout1d Dropout2d Embedding
+    Flatten GRUCell GaussianNLLLoss GroupNorm Hardshrink Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss
+    HuberLoss Identity InstanceNorm1d InstanceNorm2d InstanceNorm3d KLDivLoss KdaCache KimiDeltaAttention L1Loss
+    LSTMCell LayerNorm LeakyReLU Linear LogSigmoid LogSoftmax MSELoss MarginRankingLoss MaxPool1d MaxPool2d
+    MaxPool3d Mish Module ModuleDict ModuleList MultiheadAttention NLLLoss PReLU Parameter ParameterList
+    PixelShuffle PixelUnshuffle PoissonNLLLoss PositionalEncoding RMSNorm RNNCell ReLU ReLU6 ReflectionPad1d
+    ReflectionPad2d ReplicationPad1d ReplicationPad2d Sequential ShortConvolution SiLU Sigmoid SmoothL1Loss
+    SoftMarginLoss Softmax Softmin Softplus Softshrink Softsign Tanh Tanhshrink Threshold TransformerDecoder
+    TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer TripletMarginLoss Unflatten Upsample
+    ZeroPad1d ZeroPad2d binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy
+    functional gaussian_nll_loss hinge_embedding_loss huber_loss init kl_div l1_loss margin_ranking_loss mse_loss
+    nll_loss poisson_nll_loss scaled_dot_product_attention smooth_l1_loss soft_margin_loss triplet_margin_loss
+    utils
 """.split()  # noqa: SIM905
 OPTIM = """
     EMA SGD Adam AdamW GradScaler Lion Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_ lr_scheduler

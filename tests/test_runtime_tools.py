@@ -31,6 +31,56 @@ def test_memory_stats(device):
     assert vkml.memory_stats(device)["reserved_bytes"] <= held["reserved_bytes"]
 
 
+def test_memory_snapshot(device):
+    x = vkml.zeros(1 << 16, device=device)
+    slabs = vkml.memory_snapshot(device)
+    assert sum(s["in_use_bytes"] for s in slabs) == vkml.memory_stats(device)["in_use_bytes"]
+    holding = [
+        (s["address"] + b["offset"], b["bytes"], b["in_use"])
+        for s in slabs
+        for b in s["blocks"]
+        if s["address"] + b["offset"] <= x.data_ptr() < s["address"] + b["offset"] + b["bytes"]
+    ]
+    assert len(holding) == 1 and holding[0][0] == x.data_ptr() and holding[0][1] >= x.nbytes and holding[0][2]
+    place = x.data_ptr()
+    del x
+    after = [b for s in vkml.memory_snapshot(device) for b in s["blocks"] if s["address"] + b["offset"] == place]
+    assert [b["in_use"] for b in after] == [False]
+    for slab in slabs:
+        ends = [b["offset"] + b["bytes"] for b in slab["blocks"]]
+        starts = [b["offset"] for b in slab["blocks"]]
+        assert all(end <= start for end, start in zip(ends, starts[1:], strict=False)) and max(ends) <= slab["bytes"]
+
+
+def test_deterministic_seeds(device):
+    import random
+
+    def draw():
+        return vkml.rand(3, device=device).tolist(), random.random(), np.random.random()
+
+    vkml.set_deterministic(seed=2**40 + 1)
+    first = draw()
+    assert draw() != first
+    vkml.set_deterministic(False, seed=2**40 + 1)
+    assert draw() == first and vkml.is_deterministic()
+    with pytest.raises(vkml.DTypeError, match="set_deterministic: enabled"):
+        vkml.set_deterministic(5)
+
+
+def test_profile_of_the_cpu(tmp_path):
+    with vkml.profiler.profile("cpu") as p, p.span("forward"):
+        x = vkml.ones(100, 100)
+        (x @ x).sum()
+    labels = [r.label for r in p.records]
+    assert len(labels) >= 3 and p.total_ms > 0 and "fill" in labels
+    assert [r.start_ms for r in p.records] == sorted(r.start_ms for r in p.records)
+    p.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    tracks = {e["tid"] for e in events if e["ph"] == "X" and e["name"] in labels}
+    assert tracks == {1} and all(e["dur"] >= 0 and e["ts"] >= 0 for e in events if e["ph"] == "X")
+    assert {e["tid"] for e in events if e["name"] == "forward"} == {0}
+
+
 def test_capture(device):
     source, target = vkml.zeros(4, device=device), vkml.zeros(4, device=device)
     c = vkml.capture(lambda: target.assign_(source), device)

@@ -110,8 +110,8 @@ Tensor share(const Imported& array) {
 /// A tensor in the memory of a writable array of bytes, on the CPU; undefined where the alignment is not the dtype's.
 Tensor borrow_buffer(const nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu>& array, const Shape& shape,
                      DType dtype) {
-    check(array.nbytes() == static_cast<std::size_t>(numel(shape)) * itemsize(dtype), "tensor: expected ",
-          numel(shape), " elements of ", dtype, ", got ", array.nbytes(), " bytes");
+    check(array.nbytes() == static_cast<std::size_t>(numel(shape)) * itemsize(dtype), "tensor: expected ", numel(shape),
+          " elements of ", dtype, ", got ", array.nbytes(), " bytes");
     if (array.nbytes() == 0) return Tensor(Storage{}, Layout(shape), dtype, Device{});
     if (reinterpret_cast<std::uintptr_t>(array.data()) % itemsize(dtype) != 0) return {};
     return Tensor(borrow_host(array.data(), array.nbytes(), new Imported(array), &drop_import), Layout(shape), dtype,
@@ -123,8 +123,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     try {
         const Tensor& t = nb::cast<const Tensor&>(nb::handle(self));
         if (!t.device().is_cpu() || t.dtype() == DType::bf16)
-            refuse_export("buffer: expected a tensor on the CPU of a dtype Python has, got " + std::string(name(t.dtype())) +
-                          " on " + to_string(t.device()));
+            refuse_export("buffer: expected a tensor on the CPU of a dtype Python has, got " +
+                          std::string(name(t.dtype())) + " on " + to_string(t.device()));
         return PyObject_GetBuffer(host_array(t).ptr(), view, flags);
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_BufferError, error.what());
@@ -149,12 +149,15 @@ void bind_interop(nb::module_& m, TensorClass& tensor) {
               GilRelease release;
               return from_host(array.data(), shape, dtype, device);
           });
-    m.def("_borrow_buffer",
-          [](nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu> array, const Dims& shape,
-             DType dtype) -> nb::object {
-              Tensor out = borrow_buffer(array, shape, dtype);
-              return out.defined() ? nb::cast(out) : nb::none();
-          });
+    m.def(
+        "_borrow_buffer",
+        [](nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu> array, const Dims& shape,
+           DType dtype) -> nb::object {
+            Tensor out = borrow_buffer(array, shape, dtype);
+            return out.defined() ? nb::cast(out) : nb::none();
+        },
+        nb::sig("def _borrow_buffer(array: numpy.ndarray, shape: collections.abc.Sequence[int], dtype: dtype | str) "
+                "-> Tensor | None"));
     m.def("_share", [](nb::handle source) -> nb::object {
         Imported array;
         if (!nb::try_cast<Imported>(source, array) || !array.is_valid()) return nb::none();

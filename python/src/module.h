@@ -13,7 +13,7 @@ void bind_conversions(nb::module_& m, TensorClass& tensor);  // numbers, devices
 void bind_interop(nb::module_& m, TensorClass& tensor);      // host memory, DLPack
 /// The type slots of Tensor that nanobind has no words for.
 const PyType_Slot* buffer_slots();
-void bind_runtime(nb::module_& m);                           // devices, memory, decisions, captures
+void bind_runtime(nb::module_& m);  // devices, memory, decisions, captures
 void bind_autograd(nb::module_& m, TensorClass& tensor);
 void bind_calls(nb::module_& m);  // after everything else: says in vkML's words which argument does not fit
 

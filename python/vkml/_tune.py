@@ -57,9 +57,9 @@ def ran(call) -> str:
     return [d for d in vkml.decisions() if d["site"] == "matmul.kernel"][-1]["chose"]
 
 
-def candidates(call, work: float) -> Iterator[str]:
+def candidates(call, work: float, names: list[str]) -> Iterator[str]:
     """The pipelines that take this product on this device."""
-    for name in _core._gemm_names():
+    for name in names or _core._gemm_names():
         if work > SLOW.get(name, float("inf")):
             continue
         _core._force_gemm(name)
@@ -67,7 +67,7 @@ def candidates(call, work: float) -> Iterator[str]:
             yield name
 
 
-def best(shape: Shape, dtype: str, device: str, warm: float, samples: int) -> list[tuple[float, str]]:
+def best(shape: Shape, dtype: str, device: str, names: list[str], warm: float, samples: int) -> list[tuple[float, str]]:
     """Seconds and name of every pipeline whose result is right, the fastest first."""
     m, k, n = shape
     rng = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def best(shape: Shape, dtype: str, device: str, warm: float, samples: int) -> li
     scale = float(np.abs(expected).mean()) + 1e-30
     found = []
     try:
-        for name in candidates(call, 2.0 * m * k * n):
+        for name in candidates(call, 2.0 * m * k * n, names):
             error = float(np.abs(call().to(dtype="float32").numpy() - expected).mean()) / scale
             if not error < 0.02:
                 print(f"  {name}: wrong by {error:.2g}, left out")
@@ -90,8 +90,10 @@ def best(shape: Shape, dtype: str, device: str, warm: float, samples: int) -> li
     return sorted(found)
 
 
-def tune(device: str, shapes: list[Shape], dtypes: list[str], warm: float = 0.3, samples: int = 7) -> str:
-    """Measures and stores; returns the file's path."""
+def tune(
+    device: str, shapes: list[Shape], dtypes: list[str], names: list[str], warm: float = 0.3, samples: int = 7
+) -> str:
+    """Measures the pipelines named, or all, and stores the winners; returns the file's path."""
     before = vkml.get_float32_matmul_precision()
     winners = []
     try:
@@ -99,7 +101,7 @@ def tune(device: str, shapes: list[Shape], dtypes: list[str], warm: float = 0.3,
             for word in WORDS[dtype]:
                 vkml.set_float32_matmul_precision(word)
                 for m, k, n in shapes:
-                    ranking = best((m, k, n), dtype, device, warm, samples)
+                    ranking = best((m, k, n), dtype, device, names, warm, samples)
                     if word != "highest":  # elsewhere these words are computed in highest
                         ranking = [r for r in ranking if "coopmat" in r[1] or "high" in r[1]]
                     if not ranking:
@@ -114,16 +116,23 @@ def tune(device: str, shapes: list[Shape], dtypes: list[str], warm: float = 0.3,
     return _core._save_gemm_tuning(device, winners)
 
 
+def read_shape(text: str) -> Shape:
+    m, k, n = (int(extent) for extent in text.split("x"))
+    return m, k, n
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m vkml tune", description=__doc__)
     parser.add_argument("--device", default="vulkan", help="vulkan or vulkan:N")
     parser.add_argument("--quick", action="store_true", help="a few small shapes only")
+    parser.add_argument("--shape", action="append", type=read_shape, metavar="MxKxN", help="only this; may be repeated")
+    parser.add_argument("--pipeline", action="append", default=[], choices=_core._gemm_names(), help="likewise")
     parser.add_argument("--dtype", action="append", choices=list(WORDS), help="only this one; may be repeated")
     options = parser.parse_args(arguments)
     device = str(vkml.device(options.device))
     if device == "cpu":
         parser.error("the CPU has nothing to tune")
-    shapes = QUICK if options.quick else SQUARES + OTHERS
+    shapes = options.shape or (QUICK if options.quick else SQUARES + OTHERS)
     warm, samples = (0.02, 3) if options.quick else (0.3, 7)
-    print("wrote " + tune(device, shapes, options.dtype or list(WORDS), warm, samples))
+    print("wrote " + tune(device, shapes, options.dtype or list(WORDS), options.pipeline, warm, samples))
     return 0

@@ -1,4 +1,5 @@
-// The kernels on cooperative matrices with those matrices emulated: their addresses, layouts, edges, scales and epilogues, on any device.
+// The kernels on cooperative matrices with those matrices emulated: their addresses, layouts, edges, scales and
+// epilogues, on any device.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,9 +24,9 @@ namespace {
 constexpr Kernel coopmat[] = {{"gemm_coopmat", spv::emulated_coopmat_nn},
                               {"gemm_coopmat", spv::emulated_coopmat_nt},
                               {"gemm_coopmat", spv::emulated_coopmat_tn}};
-constexpr Kernel coopmat_large{"gemm_coopmat", spv::emulated_coopmat_large}, high_small{"gemm_high", spv::emulated_high_small};
-constexpr Kernel coopmat_small[] = {
-    {}, {"gemm_coopmat", spv::emulated_coopmat_small}, {}};
+constexpr Kernel coopmat_large{"gemm_coopmat", spv::emulated_coopmat_large},
+    high_small{"gemm_high", spv::emulated_high_small};
+constexpr Kernel coopmat_small[] = {{}, {"gemm_coopmat", spv::emulated_coopmat_small}, {}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
 constexpr CooperativeKernels kernels{coopmat, &coopmat_large, coopmat_small, nullptr, &high_small};
 
@@ -77,8 +78,8 @@ class Cooperative : public testing::Test {
         const Device device = parse_device("vulkan:0");
         const Tensor extra = cast(from_host(bias.data(), {p.n}, DType::f32, device), dtype);
         record_decisions(8);
-        const Tensor got = gemm("test", upload(a, p.m, p.k, dtype, p.flip_a), upload(b, p.k, p.n, dtype, p.flip_b), extra,
-                                Activation::relu);
+        const Tensor got = gemm("test", upload(a, p.m, p.k, dtype, p.flip_a), upload(b, p.k, p.n, dtype, p.flip_b),
+                                extra, Activation::relu);
         stop_recording_decisions();
         chosen = decisions().back().chose;
         Values out(static_cast<std::size_t>(p.m * p.n));
@@ -88,7 +89,8 @@ class Cooperative : public testing::Test {
             for (std::int64_t j = 0; j < p.n; j++) {
                 double sum = bias[static_cast<std::size_t>(j)], size = std::abs(sum);
                 for (std::int64_t k = 0; k < p.k; k++) {
-                    const double term = double(a[static_cast<std::size_t>(i * p.k + k)]) * b[static_cast<std::size_t>(k * p.n + j)];
+                    const double term =
+                        double(a[static_cast<std::size_t>(i * p.k + k)]) * b[static_cast<std::size_t>(k * p.n + j)];
                     sum += term, size += std::abs(term);
                 }
                 const double error = std::abs(out[static_cast<std::size_t>(i * p.n + j)] - std::max(sum, 0.0));
@@ -134,7 +136,8 @@ TEST_F(Cooperative, SixteenBitProducts) {
 TEST_F(Cooperative, SplitKAddsTheParts) {
     force_gemm("gemm_split_k_coopmat");
     const Problem p{70, 2100, 65};
-    const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::f16), b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::f16);
+    const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::f16),
+                 b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::f16);
     EXPECT_LT(error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16)), 0x1p-11);
     EXPECT_EQ(chosen, "gemm_split_k_coopmat");
 }
@@ -143,7 +146,8 @@ TEST_F(Cooperative, MediumRoundsOperandsToBfloat16) {
     set_float32_matmul_precision("medium");
     force_gemm("gemm_coopmat");
     for (const Problem& p : {kProblems[1], kProblems[2], kProblems[5]}) {
-        const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::bf16), b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::bf16);
+        const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::bf16),
+                     b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::bf16);
         // A little more than bf16 holds: what is rounded away must not be seen.
         Values more = a;
         for (float& v : more) v *= 1 + 0x1p-11f;
@@ -157,19 +161,19 @@ TEST_F(Cooperative, HighIsAsGoodAsPlain) {
     set_float32_matmul_precision("high");
     force_gemm("gemm_high_small");
     for (const Problem& p : kProblems) {
-            SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
-            Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
-            EXPECT_LT(error_of(p, a, b, DType::f32, draw(p.n, 3)), 4e-7);
-            EXPECT_EQ(chosen, "gemm_high_small");
-            // Rows and columns of every size: each has its own scale. The products reach both ends of the range.
-            for (std::int64_t i = 0; i < p.m; i++)
-                for (std::int64_t k = 0; k < p.k; k++)
-                    a[static_cast<std::size_t>(i * p.k + k)] *= std::ldexp(1.0f, static_cast<int>(i % 7) * 30 - 90);
+        SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
+        Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
+        EXPECT_LT(error_of(p, a, b, DType::f32, draw(p.n, 3)), 4e-7);
+        EXPECT_EQ(chosen, "gemm_high_small");
+        // Rows and columns of every size: each has its own scale. The products reach both ends of the range.
+        for (std::int64_t i = 0; i < p.m; i++)
             for (std::int64_t k = 0; k < p.k; k++)
-                for (std::int64_t j = 0; j < p.n; j++)
-                    b[static_cast<std::size_t>(k * p.n + j)] *= std::ldexp(1.0f, static_cast<int>(j % 5) * 5 - 10);
-            EXPECT_LT(error_of(p, a, b, DType::f32, Values(static_cast<std::size_t>(p.n), 0.0f)), 4e-7);
-        }
+                a[static_cast<std::size_t>(i * p.k + k)] *= std::ldexp(1.0f, static_cast<int>(i % 7) * 30 - 90);
+        for (std::int64_t k = 0; k < p.k; k++)
+            for (std::int64_t j = 0; j < p.n; j++)
+                b[static_cast<std::size_t>(k * p.n + j)] *= std::ldexp(1.0f, static_cast<int>(j % 5) * 5 - 10);
+        EXPECT_LT(error_of(p, a, b, DType::f32, Values(static_cast<std::size_t>(p.n), 0.0f)), 4e-7);
+    }
 }
 
 TEST_F(Cooperative, HighKeepsInfinitiesToTheirLines) {

@@ -104,6 +104,21 @@ TEST(Pool, LargeBlocksHaveMemoryOfTheirOwnAndTrimReturnsWhatIsUnused) {
     EXPECT_GE(pool.allocate(100)->bytes, 100u);
 }
 
+TEST(Pool, SnapshotShowsWhatIsInUse) {
+    FakeBackend backend;
+    Pool pool(backend, MemoryKind::device, 1 << 16);
+    const Storage kept = pool.allocate(1000);
+    pool.allocate(5000);
+    const auto slabs = pool.snapshot();
+    ASSERT_EQ(slabs.size(), 1u);
+    ASSERT_EQ(slabs[0].parts.size(), 2u);
+    EXPECT_EQ(slabs[0].address + slabs[0].parts[0].offset, kept->address);
+    EXPECT_TRUE(slabs[0].parts[0].in_use);
+    EXPECT_FALSE(slabs[0].parts[1].in_use);
+    EXPECT_EQ(slabs[0].in_use_bytes, kept->bytes);
+    EXPECT_EQ(slabs[0].bytes, pool.stats().reserved_bytes);
+}
+
 TEST(Pool, RepeatedStepNeedsNoNewDeviceMemory) {
     FakeBackend backend;
     Pool pool(backend, MemoryKind::device);

@@ -324,6 +324,29 @@ TEST_F(StreamTest, CaptureRefusesReadsAndItself) {
     EXPECT_NO_THROW(read(x));  // a failed capture leaves the stream as it was
 }
 
+TEST_F(StreamTest, UnrecordedWorkHappensOnceAndTheBarriersStay) {
+    Storage once;
+    Capture capture(stream, [&] {
+        launch(a, {x}, {y}, 1);
+        {
+            const Unrecorded outside(stream);
+            const Unrecorded again(stream);
+            once = stream.allocate(2048);
+            launch(b, {y}, {once}, 2);
+            stream.await_host_read();
+        }
+        EXPECT_THROW(stream.await_host_read(), Error);
+        launch(b, {y}, {z}, 3);
+    });
+    EXPECT_EQ(capture.size(), 3u);
+    commands();
+    capture.replay();
+    EXPECT_EQ(commands(), "barrier, dispatch a, barrier, dispatch b, barrier");
+    const Address kept = once->address;
+    once = {};
+    EXPECT_EQ(stream.allocate(2048)->address, kept);  // the stream's memory, not the capture's
+}
+
 TEST_F(StreamTest, ReplayUploadsTheValuesOfTheRecordingAgain) {
     std::uint64_t value = 41;
     Capture capture(stream, [&] { stream.upload(x, 0, &value, sizeof value); });

@@ -50,6 +50,11 @@ CALLS: dict[str, list[tuple[tuple, dict[str, Any]]]] = {
     "avg_pool1d": [((LINE, 3), {"stride": 2, "padding": 1})],
     "avg_pool2d": [((MAPS, (2, 3)), {"stride": 1, "padding": 1, "count_include_pad": False}),
                    ((MAPS, 2), {"divisor_override": 5})],
+    "max_pool3d": [((VOLUME, (2, 3, 2)), {"stride": 1, "padding": 1}), (((4, 5, 4, 6), 2), {"ceil_mode": True})],
+    "avg_pool3d": [((VOLUME, (2, 3, 2)), {"stride": 1, "padding": 1}), ((VOLUME, 2), {"divisor_override": 5}),
+                   ((VOLUME, 3), {"stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False})],
+    "adaptive_avg_pool3d": [((VOLUME, (4, None, 3)), {}), ((VOLUME, 1), {})],
+    "adaptive_max_pool3d": [((VOLUME, (4, None, 3)), {}), ((VOLUME, 1), {})],
     "adaptive_avg_pool1d": [((LINE, 4), {}), ((LINE, 3), {})],
     "adaptive_avg_pool2d": [((MAPS, (4, None)), {}), ((MAPS, 3), {}), (((4, 6, 7), (9, 2)), {})],
     "adaptive_max_pool1d": [((LINE, 4), {}), ((LINE, 3), {})],
@@ -100,7 +105,8 @@ def test_every_function_is_called() -> None:
 def is_shape(a: Any, position: int, name: str) -> bool:
     """Shapes hold random tensors; the tuples after the first argument of a few functions are sizes."""
     sizes_after = {"layer_norm": {1}, "rms_norm": {1}, "max_pool2d": {1}, "avg_pool2d": {1}, "adaptive_avg_pool2d": {1},
-                   "adaptive_max_pool2d": {1}, "pad": {1}, "unfold": {1}, "fold": {1, 2}}  # fmt: skip
+                   "adaptive_max_pool2d": {1}, "max_pool3d": {1}, "avg_pool3d": {1}, "adaptive_avg_pool3d": {1},
+                   "adaptive_max_pool3d": {1}, "pad": {1}, "unfold": {1}, "fold": {1, 2}}  # fmt: skip
     return isinstance(a, tuple) and position not in sizes_after.get(name, set())
 
 

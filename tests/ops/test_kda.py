@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import LAYOUTS, assert_same_bits, laid_out, tensor, to_numpy
-from kda_reference import INPUTS, ROUNDED, STATE, Case, check_backward, check_forward, close, close_rounded, forward
+from kda_reference import (
+    HARD,
+    INPUTS,
+    ROUNDED,
+    STATE,
+    Case,
+    check_backward,
+    check_forward,
+    close,
+    close_rounded,
+    forward,
+)
 
 import vkml
 
@@ -38,12 +48,13 @@ def test_golden(case, dtype, device):
     close(out.boundaries, stored(case["boundaries"]), max(STATE[dtype], floor), "boundaries", axes=3)
     d_out = tensor(stored(case["grad_output"]), dtype, device)
     d_state = tensor(stored(case["grad_final_state"]), wide, device)
-    factor = 3 if case["name"] == "correlated_keys" else 2 if case["name"] in ("strong_decay", "spread_decay") else 1
+    factor = 3 if case["name"] == "correlated_keys" else 1
+    strong = case["name"] in ("strong_decay", "spread_decay")
     for boundaries in (None, out.boundaries):
         grads = vkml.chunk_kda_backward(*inputs, d_out, d_state, boundaries, scale, chunk)
         for name, got in zip(INPUTS, grads, strict=True):
             rounds = name in ("query", "key", "value") and dtype in ("bfloat16", "float16")
-            bound = ROUNDED[dtype] if rounds else 5e-6 if name == "log_decay" else 3e-6
+            bound = ROUNDED[dtype] if rounds else 5e-6 * (2 if strong else 1) if name == "log_decay" else 3e-6
             bound = (
                 1e-12 if dtype == "float64" and case["name"] != "exact_fractions" else bound * (1 if rounds else factor)
             )
@@ -96,6 +107,34 @@ def test_boundaries_are_states_of_cut_runs(chunk_size, device, rng):
         assert_same_bits(plain.output, got.output, "output with and without boundaries")
 
 
+@pytest.mark.parametrize("T", [1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 129, 1000])
+def test_lengths_and_chunk_sizes(T, device, rng):
+    """The chunk size changes nothing but the states that are kept: those of a run cut there."""
+    case = Case(rng, B=1, H=1, T=T, K=5, V=3)
+    inputs = case.tensors(device)
+    output, state, states = case.forward()
+    for chunk_size in sorted({1, 2, 3, 16, 32, 63, 64, 65, 128, T, T + 1, 10**6}):
+        got = vkml.chunk_kda(*inputs, None, chunk_size, True)
+        close(got.output, output, 2e-6, f"output, chunks of {chunk_size}")
+        close(got.final_state, state, 2e-6, f"final_state, chunks of {chunk_size}")
+        close(got.boundaries, np.stack(states[:-1:chunk_size]), 2e-6, f"boundaries, chunks of {chunk_size}", axes=3)
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.7, 2.5])
+def test_scale(scale, device, rng):
+    # Slow decays: with scale 0 nothing but the state's own fading is left in its gradient, and a sum of -35 in float32
+    # has an error of 2e-6 by itself.
+    case = Case(rng, T=70, K=12, V=20, scale=scale, decay=(-0.05, 0))
+    check_forward(case, device)
+    check_backward(case, device)
+
+
+def test_extents_that_differ_pairwise(device, rng):
+    case = Case(rng, B=2, H=3, HV=9, T=70, K=20, V=13)
+    check_forward(case, device)
+    check_backward(case, device)
+
+
 @pytest.mark.parametrize("shape", [{"T": 0}, {"B": 0}, {"H": 0, "HV": 0}], ids=str)
 @pytest.mark.parametrize("state", [True, False])
 def test_empty(shape, state, device):
@@ -111,21 +150,13 @@ def test_empty(shape, state, device):
     assert (to_numpy(d.initial_state) == 2.0).all()
 
 
-HARD = {
-    "constant -5": (-5, -5), "constant -12": (-12, -12), "constant -20": (-20, -20), "0": (0, 0),
-    "-1e-6": (-1e-6, -1e-6), "+0.01": (0.01, 0.01), "[-50, -5]": (-50, -5), "[-1000, 0]": (-1000, 0),
-    "10 % at -1000": lambda rng, shape: np.where(rng.random(shape) < 0.1, -1000.0, rng.uniform(-0.1, 0, shape)),
-    "2 % at -1e5": lambda rng, shape: np.where(rng.random(shape) < 0.02, -1e5, rng.uniform(-0.1, 0, shape)),
-    "2 % at -inf": lambda rng, shape: np.where(rng.random(shape) < 0.02, -np.inf, rng.uniform(-0.1, 0, shape)),
-    "0 and -88": lambda rng, shape: np.broadcast_to(np.where(np.arange(shape[2]) % 2, -88.0, 0.0)[:, None], shape),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("decay", HARD)
 def test_hard_decays(decay, device, rng):
     case = Case(rng, T=140, K=32, V=16, decay=HARD[decay])
     check_forward(case, device)
-    check_backward(case, device, decay_factor=2)
+    # The bound of dg is 5e-6, and twice that when many log decays are below -5.
+    many = (case.arrays[3] < -5).mean() >= 0.4
+    check_backward(case, device, decay_factor=2 if many else 1)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +165,9 @@ def test_hard_decays(decay, device, rng):
 )
 def test_hard_keys(cosine, beta, norm, device, rng):
     case = Case(rng, T=128, K=32, V=16, decay=(-0.04, 0), beta=(beta, beta), cosine=cosine, norm=norm)
-    # Parallel keys with beta 2 reflect the state: the chunk form amplifies the rounding of its pair sums there. A
-    # plain f32 substitution over exact decays in NumPy is off by up to 2.5e-5 in the state, this by up to 1.9e-5.
-    factor = 10 if beta == 2 and cosine > 0.9 else 3
+    # Three times the strict bounds for a cosine of 0.9 or more with beta near 1 or above. Keys of length 1.3 grow the
+    # state.
+    factor = 3 if cosine >= 0.9 or norm > 1 else 1
     check_forward(case, device, factor=factor)
     check_backward(case, device, factor=factor)
 
@@ -201,6 +232,15 @@ def test_reset_starts_anew(reset, device, rng):
     )
     assert all(np.isfinite(to_numpy(x)).all() for x in d)
     assert (to_numpy(d.initial_state) == 0).all() and (to_numpy(d.value)[:, :, :37] == 0).all()
+
+
+@pytest.mark.parametrize("reset", [-np.inf, -1e4])
+def test_reset_of_some_channels(reset, device, rng):
+    case = Case(rng, T=100, K=8, V=6)
+    case.arrays[3][:, :, 37, ::3] = reset
+    check_forward(case, device)
+    d = check_backward(case, device)
+    assert (to_numpy(d.log_decay)[:, :, 37, ::3] == 0).all() and (to_numpy(d.log_decay)[:, :, 37, 1::3] != 0).any()
 
 
 # Structure ------------------------------------------------------------------------------------------------------------
@@ -350,68 +390,3 @@ def test_decode_slow_decay(device, rng):
     for t in range(3000):
         vkml.kda_decode(*(vkml.narrow(x, 2, t, 1) for x in (q, k, v, g, beta)), s, update_state=True)
     close(s, case.forward()[1], 3e-6, "state")
-
-
-@pytest.fixture(params=["wide", "half", "narrow"])
-def path(request):
-    vkml._core._force_kda_path(request.param)
-    yield request.param
-    vkml._core._force_kda_path("")
-
-
-@pytest.mark.parametrize(("K", "V"), [(128, 72), (20, 12), (136, 24)])
-def test_every_path(K, V, path, vulkan, rng):
-    case = Case(rng, B=1, H=1, HV=2, T=130, K=K, V=V)
-    vkml.record_decisions()
-    check_forward(case, vulkan)
-    check_backward(case, vulkan)
-    vkml.stop_recording_decisions()
-    chose = {d["chose"] for d in vkml.decisions() if d["site"] == "kda.path"}
-    narrow = os.environ.get("VKML_MIN_SPEC") == "1" or (path == "wide" and K > 128)
-    assert chose == {"narrow" if narrow else path}
-
-
-@pytest.mark.parametrize("T", [64, 130, 700])
-def test_fast_mode(T, device, rng):
-    """On cooperative matrices where the device has them; else the table says why not, and strict runs."""
-    case = Case(rng, B=2, H=2, HV=4, T=T, K=128, V=128, dtype="bfloat16")
-    output, state, states = case.forward()
-    vkml.record_decisions()
-    got = vkml.chunk_kda(*case.tensors(device), precision="fast", retain_boundaries=True)
-    vkml.stop_recording_decisions()
-    chose = {d["chose"]: d for d in vkml.decisions() if d["site"] == "kda.fast"}
-    assert (set(chose) <= {"cooperative", "strict"} and len(chose) == 1) if device != "cpu" else not chose
-    if "strict" in chose:
-        assert chose["strict"]["instead_of"] == "cooperative" and chose["strict"]["because"]
-    bound = 5e-3 if "cooperative" in chose else 2e-3
-    close(got.output, output, bound, "output")
-    close(got.final_state, state, bound, "final_state")
-    close(got.boundaries, np.stack(states[:-1:64]), bound, "boundaries", axes=3)
-    assert_same_bits(got.output, vkml.chunk_kda(*case.tensors(device), precision="fast").output, "two runs")
-
-
-@pytest.mark.parametrize("decay", HARD)
-def test_fast_mode_of_hard_decays(decay, vulkan, rng):
-    case = Case(rng, H=1, T=140, K=128, V=128, decay=HARD[decay], dtype="bfloat16")
-    output, state, _ = case.forward()
-    got = vkml.chunk_kda(*case.tensors(vulkan), precision="fast")
-    close(got.output, output, 5e-3, "output")
-    close(got.final_state, state, 5e-3, "final_state")
-
-
-def dispatches(run) -> int:
-    before = vkml.dispatch_count("vulkan:0")
-    run()
-    return vkml.dispatch_count("vulkan:0") - before
-
-
-def test_dispatch_counts(vulkan, rng):
-    case = Case(rng, T=64, K=16, V=16)
-    inputs = case.tensors(vulkan)
-    token = [vkml.narrow(x, 2, 0, 1) for x in inputs[:5]]
-    assert dispatches(lambda: vkml.chunk_kda(*inputs)) <= 3
-    assert dispatches(lambda: vkml.kda_decode(*token, inputs[5])) == 1
-    long = Case(rng, T=1500, K=16, V=16)
-    long_inputs = long.tensors(vulkan)
-    assert dispatches(lambda: vkml.chunk_kda(*long_inputs)) <= 12
-    assert dispatches(lambda: vkml.chunk_kda_backward(*long_inputs, *long.gradients_in(vulkan))) <= 24

@@ -1,4 +1,5 @@
-"""Precision "fast": the kernels for cooperative matrices, run as they are where the device has those, else in plain arithmetic."""
+"""Precision "fast": the kernels for cooperative matrices, as they are where the device has those, else in plain
+arithmetic."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import os
 import numpy as np
 import pytest
 from helpers import assert_same_bits, tensor, to_numpy
-from kda_reference import INPUTS, Case, close
+from kda_reference import HARD, INPUTS, Case, close
 
 import vkml
 
@@ -77,15 +78,6 @@ def test_backward(T, state, fast, rng):
     again = backward_of(case, fast)
     for name, a, b in zip(INPUTS, got, again, strict=True):
         assert_same_bits(a, b, name)
-
-
-HARD = {
-    "constant -5": (-5, -5), "constant -20": (-20, -20), "0": (0, 0), "-1e-6": (-1e-6, -1e-6), "+0.01": (0.01, 0.01),
-    "[-50, -5]": (-50, -5), "[-1000, 0]": (-1000, 0),
-    "10 % at -1000": lambda rng, shape: np.where(rng.random(shape) < 0.1, -1000.0, rng.uniform(-0.1, 0, shape)),
-    "2 % at -inf": lambda rng, shape: np.where(rng.random(shape) < 0.02, -np.inf, rng.uniform(-0.1, 0, shape)),
-    "0 and -88": lambda rng, shape: np.broadcast_to(np.where(np.arange(shape[2]) % 2, -88.0, 0.0)[:, None], shape),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("decay", HARD)

@@ -20,8 +20,7 @@ def test_against_the_reverse_recurrence(T, dtype, device, rng):
 
 @pytest.mark.parametrize(("K", "V"), [(64, 128), (128, 64), (1, 5), (60, 1), (256, 7), (5, 256)])
 def test_widths(K, V, device, rng):
-    # Keys of one channel are all parallel: the bounds of key cosine 1.
-    check_backward(Case(rng, B=1, H=1, T=67, K=K, V=V), device, factor=3 if K == 1 else 1)
+    check_backward(Case(rng, B=1, H=1, T=67, K=K, V=V), device)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -69,7 +68,7 @@ def test_autograd_is_the_backward(given, state, device, rng):
     for name, x, a, b in zip(INPUTS, inputs, want, reference, strict=True):
         if x is not None:
             close(x.grad, to_numpy(a), 3e-6, f"gradient of {name}")
-            close(x.grad, b, 5e-6, f"gradient of {name}")
+            close(x.grad, b, 5e-6 if name == "log_decay" else 3e-6, f"gradient of {name}")
 
 
 def test_autograd_with_boundaries(device, rng):
@@ -80,7 +79,7 @@ def test_autograd_with_boundaries(device, rng):
         assert not out.boundaries.requires_grad
         (out.output * case.gradients_in(device)[0]).sum().backward()
         for name, x, want in zip(INPUTS, inputs, case.backward(d_state=False), strict=True):
-            close(x.grad, want, 5e-6, f"gradient of {name}")
+            close(x.grad, want, 5e-6 if name == "log_decay" else 3e-6, f"gradient of {name}")
 
 
 def test_only_some_inputs_want_gradients(device, rng):

@@ -133,7 +133,9 @@ def composed(x: vkml.Tensor, w: vkml.Tensor, bias: vkml.Tensor | None, name: str
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [((5, 7), 3), ((7,), 3), ((2, 40, 300), 70), ((130, 64), 1), ((0, 7), 3), ((2, 0), 3)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [((5, 7), 3), ((7,), 3), ((2, 40, 300), 70), ((130, 64), 1), ((0, 7), 3), ((2, 0), 3)], ids=str
+)
 def test_activations(device: str, name: str, dtype: str, shape: tuple[tuple[int, ...], int]) -> None:
     size, out = shape
     rng = np.random.default_rng(3)
@@ -193,7 +195,9 @@ def test_activations_are_not_an_extra_pass(vulkan: str, name: str) -> None:
 
 
 def test_unknown_activation(device: str) -> None:
-    with pytest.raises(vkml.ShapeError, match="linear: activation: expected none, relu, gelu, gelu_tanh or silu, got tanh"):
+    with pytest.raises(
+        vkml.ShapeError, match="linear: activation: expected none, relu, gelu, gelu_tanh or silu, got tanh"
+    ):
         vkml.linear(vkml.ones((2, 3), device=device), vkml.ones((4, 3), device=device), activation="tanh")
 
 

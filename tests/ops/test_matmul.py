@@ -25,7 +25,7 @@ from op_cases import Tolerance, bench, op_cases
 import vkml
 from vkml import _core
 
-PIPELINES = ["gemv", "gemm_naive", "gemm_tiled", "gemm_db", "gemm_reg", "gemm_split_k"]
+PIPELINES = ["gemv", "gemv_columns", "gemm_naive", "gemm_tiled", "gemm_db", "gemm_reg", "gemm_split_k"]
 SIZES = [(1, 1, 1), (7, 8, 9), (16, 15, 17), (31, 32, 33), (33, 31, 65), (64, 63, 1), (1, 129, 64), (130, 257, 63)]
 TORCH_TYPES = {"float32", "float64"}
 FLOOR = os.environ.get("VKML_MIN_SPEC") == "1"
@@ -226,9 +226,9 @@ def test_pipelines_read_any_strides(vulkan: str, pipeline: str, layout: str) -> 
 
 
 def test_a_forced_pipeline_is_the_one_that_runs(vulkan: str, pipeline: str) -> None:
-    if FLOOR and pipeline not in ("gemv", "gemm_naive"):
+    if FLOOR and pipeline not in ("gemv", "gemv_columns", "gemm_naive"):
         pytest.skip("the pipeline needs more than the floor of the limits")
-    x = tensor(draw(70, 300), "float32", vulkan)
+    x = tensor(draw(1 if pipeline == "gemv_columns" else 70, 300), "float32", vulkan)
     y = tensor(draw(300, 70), "float32", vulkan)
     assert chosen(lambda: x @ y) == pipeline
 

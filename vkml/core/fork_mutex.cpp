@@ -36,8 +36,8 @@ class ForkList {
 #endif
     }
 
-    /// Tries until all are free at once: waiting for one with others in hand, or with the list in hand, could be for ever,
-    /// since other threads nest them in any order and make new ones meanwhile.
+    /// Tries until all are free at once: waiting for one with others in hand, or with the list in hand, could be for
+    /// ever, since other threads nest them in any order and make new ones meanwhile.
     void take_all() {
         for (int round = 0;; round++) {
             mutex_.lock();

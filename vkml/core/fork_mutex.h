@@ -22,8 +22,8 @@ class ForkAware {
     virtual void renew() noexcept = 0;
 };
 
-/// A mutex that the child of a fork finds free, and what it guards whole. Its holder may wait for other such mutexes and
-/// for the device, but never for Python, which the forking thread holds. A mutex with `kTaken` false is held while
+/// A mutex that the child of a fork finds free, and what it guards whole. Its holder may wait for other such mutexes
+/// and for the device, but never for Python, which the forking thread holds. A mutex with `kTaken` false is held while
 /// Python runs: the fork does not wait for it, and the child only gets it anew.
 template <class Mutex, bool kTaken = true>
 class ForkSafe final : ForkAware {

@@ -139,7 +139,7 @@ class Stream {
     std::deque<Staged> in_flight_;  // staging blocks the device may still be copying from
     std::size_t in_flight_bytes_ = 0;
     Memory fault_memory_;
-    bool fault_armed_ = false;  // a kernel that can report has been recorded since the last look
+    bool fault_armed_ = false;                  // a kernel that can report has been recorded since the last look
     ForkSafe<std::mutex, false> capture_turn_;  // one capture at a time; never asked for while mutex_ is held
 };
 

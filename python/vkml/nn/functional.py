@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from .. import _core
 from .._core import Tensor
 from ._functional.activation import (
@@ -79,12 +76,16 @@ from ._functional.norm import (
 from ._functional.pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
     adaptive_max_pool1d,
     adaptive_max_pool2d,
+    adaptive_max_pool3d,
     avg_pool1d,
     avg_pool2d,
+    avg_pool3d,
     max_pool1d,
     max_pool2d,
+    max_pool3d,
 )
 from ._functional.resize import (
     interpolate,
@@ -103,10 +104,13 @@ from ._functional.shape import (
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "bilinear",
     "binary_cross_entropy",
@@ -148,6 +152,7 @@ __all__ = [
     "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "mish",
     "mse_loss",
     "nll_loss",
@@ -181,12 +186,6 @@ __all__ = [
 ]
 
 
-def _causal(rows: int, columns: int, device: Any) -> Tensor:
-    """True where row i may look at column j: j <= i."""
-    i = _core.arange(rows, device=device).unsqueeze(-1)
-    return _core.arange(columns, device=device).unsqueeze(0) <= i
-
-
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -195,11 +194,12 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(query @ key.T * scale + mask) @ value on (..., L, E), (..., S, E) and (..., S, Ev).
+    """softmax(query @ key.T * scale + mask) @ value on (..., L, E), (..., S, E) and (..., S, Ev), in tiles.
 
     A bool mask is True where attention is allowed, as in PyTorch; a float mask adds. A row with nothing allowed
-    gives 0.
+    gives 0. With enable_gqa, query may have a multiple of the heads (axis -3) of key and value.
 
     Examples
     --------
@@ -207,26 +207,4 @@ def scaled_dot_product_attention(
     >>> vkml.nn.scaled_dot_product_attention(q, k, v, is_causal=True).shape
     (2, 4, 5, 8)
     """
-    if attn_mask is not None and is_causal:
-        raise _core.ShapeError("scaled_dot_product_attention: expected attn_mask or is_causal, got both")
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = _core.matmul(query * scale, key.transpose(-2, -1))
-    if is_causal:
-        attn_mask = _causal(scores.shape[-2], scores.shape[-1], scores.device)
-    if attn_mask is None:
-        weights = _core.softmax(scores, -1)
-    elif attn_mask.dtype == _core.bool_:
-        scores = _core.masked_fill(scores, _core.equal(attn_mask, False), float("-inf"))
-        weights = _blocked_softmax(scores)
-    else:
-        weights = _blocked_softmax(scores + attn_mask.to(dtype=scores.dtype))
-    if dropout_p > 0:
-        weights = _core.dropout(weights, dropout_p)
-    return _core.matmul(weights, value)
-
-
-def _blocked_softmax(scores: Tensor) -> Tensor:
-    """Softmax in which a row of -inf gives 0 instead of NaN, in the gradient too."""
-    blocked = _core.equal(scores.detach().amax(-1, keepdim=True), float("-inf"))
-    rows = _core.masked_fill(scores, blocked, 0.0)
-    return _core.masked_fill(_core.softmax(rows, -1), blocked, 0.0)
+    return _core.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

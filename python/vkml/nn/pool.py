@@ -12,12 +12,16 @@ from .module import Module
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
 ]
 
 Sizes = int | tuple[int, ...]
@@ -81,6 +85,21 @@ class MaxPool2d(_MaxPool):
         return F.max_pool2d(x, *self._window())
 
 
+class MaxPool3d(_MaxPool):
+    """The largest element of every window of (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> vkml.nn.MaxPool3d(2)(vkml.arange(16.0).reshape(1, 1, 2, 2, 4)).tolist()
+    [[[[[13.0, 15.0]]]]]
+    """
+
+    _axes = 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.max_pool3d(x, *self._window())
+
+
 class AvgPool1d(_Pool):
     """The mean of every window of (N, C, L).
 
@@ -108,17 +127,7 @@ class AvgPool1d(_Pool):
         return F.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
-class AvgPool2d(_Pool):
-    """The mean of every window of (N, C, H, W).
-
-    Examples
-    --------
-    >>> vkml.nn.AvgPool2d(2)(vkml.arange(16.0).reshape(1, 1, 4, 4)).tolist()
-    [[[[2.5, 4.5], [10.5, 12.5]]]]
-    """
-
-    _axes = 2
-
+class _AvgPool(_Pool):
     def __init__(
         self,
         kernel_size: Sizes,
@@ -132,9 +141,39 @@ class AvgPool2d(_Pool):
         self._walk(kernel_size, stride, padding)
         self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
 
-    def forward(self, x: Tensor) -> Tensor:
+    def _window(self) -> tuple:
         how = (self.ceil_mode, self.count_include_pad, self.divisor_override)
-        return F.avg_pool2d(x, self.kernel_size, self.stride, self.padding, *how)
+        return self.kernel_size, self.stride, self.padding, *how
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of every window of (N, C, H, W).
+
+    Examples
+    --------
+    >>> vkml.nn.AvgPool2d(2)(vkml.arange(16.0).reshape(1, 1, 4, 4)).tolist()
+    [[[[2.5, 4.5], [10.5, 12.5]]]]
+    """
+
+    _axes = 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.avg_pool2d(x, *self._window())
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of every window of (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> vkml.nn.AvgPool3d(2)(vkml.arange(16.0).reshape(1, 1, 2, 2, 4)).tolist()
+    [[[[[6.5, 8.5]]]]]
+    """
+
+    _axes = 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.avg_pool3d(x, *self._window())
 
 
 class _Adaptive(Module):
@@ -172,6 +211,19 @@ class AdaptiveAvgPool2d(_Adaptive):
         return F.adaptive_avg_pool2d(x, self.output_size)
 
 
+class AdaptiveAvgPool3d(_Adaptive):
+    """The means of output_size (layers, rows, columns) windows that cover (N, C, D, H, W); None keeps an extent.
+
+    Examples
+    --------
+    >>> vkml.nn.AdaptiveAvgPool3d(1)(vkml.arange(8.0).reshape(1, 1, 2, 2, 2)).tolist()
+    [[[[[3.5]]]]]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(x, self.output_size)
+
+
 class AdaptiveMaxPool1d(_Adaptive):
     """The largest elements of output_size windows that cover (N, C, L).
 
@@ -196,3 +248,16 @@ class AdaptiveMaxPool2d(_Adaptive):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.adaptive_max_pool2d(x, self.output_size)
+
+
+class AdaptiveMaxPool3d(_Adaptive):
+    """The largest of output_size (layers, rows, columns) windows that cover (N, C, D, H, W); None keeps an extent.
+
+    Examples
+    --------
+    >>> vkml.nn.AdaptiveMaxPool3d(1)(vkml.arange(8.0).reshape(1, 1, 2, 2, 2)).tolist()
+    [[[[[7.0]]]]]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.adaptive_max_pool3d(x, self.output_size)

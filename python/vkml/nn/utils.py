@@ -85,7 +85,7 @@ def _total_norm(gradients: list[Tensor], norm_type: float) -> Tensor:
     home = gradients[0].device
     if norm_type == 2.0:
         norms = [_core._multi_norm(kind).to(device=home) for kind in by_kind(g.contiguous() for g in gradients)]
-        return norms[0] if len(norms) == 1 else _core.sqrt(sum(n * n for n in norms))
+        return norms[0] if len(norms) == 1 else _core.sqrt(_core.stack([n * n for n in norms]).sum())
     wide = [g.to(dtype=_wide(g)) for g in gradients]
     if math.isinf(norm_type):
         parts = [g.abs().amax().to(device=home) for g in wide if g.numel()]

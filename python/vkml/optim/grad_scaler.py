@@ -134,7 +134,7 @@ class GradScaler:
         if not flags or self._scale is None or self._since is None:
             raise _core.Error("GradScaler: update: expected a step before, got none")
         with no_grad():
-            bad = sum(f.to(device=self._scale.device) for f in flags).reshape(()) > 0
+            bad = _core.cat([f.to(device=self._scale.device) for f in flags]).sum() > 0
             since = self._since + 1
             grown = self._scale * self._growth
             due = (since >= self._interval) & ~bad

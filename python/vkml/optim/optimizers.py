@@ -159,7 +159,7 @@ class Optimizer:
         for index, group in enumerate(self.param_groups):
             for engine in self._engines_of(index, group):
                 engine.core.set(**self._numbers(group))
-                skip = self._skip and self._skip[str(engine.parameters[0].device)]
+                skip = None if self._skip is None else self._skip[str(engine.parameters[0].device)]
                 engine.core.step([p.grad for p in engine.parameters], skip)
         return loss
 

@@ -11,8 +11,6 @@
 namespace vkml {
 namespace {
 
-constexpr std::int64_t kBlock = 1024;
-
 // Types that C++ has no word for.
 struct Half {
     std::uint16_t bits;

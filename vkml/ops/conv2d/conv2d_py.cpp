@@ -45,8 +45,9 @@ tensor([[[[ 8., 12.],
 
 Examples
 --------
->>> vkml.conv_transpose2d(vkml.ones(1, 1, 2, 2), vkml.ones(1, 1, 2, 2), stride=2).shape
-(1, 1, 4, 4)
+>>> vkml.conv_transpose2d(vkml.ones(1, 1, 1, 2), vkml.ones(1, 1, 2, 2), stride=2)
+tensor([[[[1., 1., 1., 1.],
+          [1., 1., 1., 1.]]]])
 )");
     m.def(
         "_force_conv2d", [](const std::string& name) { conv::force_path(name); }, "name"_a = "",

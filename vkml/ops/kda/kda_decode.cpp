@@ -46,11 +46,19 @@ void run_decode(const Problem& p, const Inputs& in, const Tensor& output, const 
     const bool plain =
         !s.tensor.defined() || (s.s[3] <= 1 && (s.s[2] == p.V || p.K == 1));  // rows of V, one after the other
     const bool aligned = packed && plain && p.V % 4 == 0 && state_out.address() % 16 == 0;
-    const Spec spec =
-        p.device.is_cpu()
-            ? Spec{q.s[3],      k.s[3],       v.s[3], g.s[3], aligned, extent(p.K), extent(p.V),
-                   extent(p.H), extent(p.HV), s.s[2], s.s[3], 16,      word(bits),  word(bits >> 32)}
-            : Spec{q.s[3], k.s[3], v.s[3], g.s[3], aligned, plain, plain ? 0u : s.s[2], plain ? 0u : s.s[3]};
+    const Spec spec = p.device.is_cpu()
+                          ? Spec{q.s[3],      k.s[3],       v.s[3], g.s[3], aligned, extent(p.K), extent(p.V),
+                                 extent(p.H), extent(p.HV), s.s[2], s.s[3], 16,      word(bits),  word(bits >> 32)}
+                          : Spec{q.s[3],
+                                 k.s[3],
+                                 v.s[3],
+                                 g.s[3],
+                                 aligned,
+                                 plain,
+                                 plain ? 0u : s.s[2],
+                                 plain ? 0u : s.s[3],
+                                 (extent(p.K) + 15) / 16,
+                                 p.K % 16 == 0 && p.V % 32 == 0};
     const std::uint64_t slices = p.device.is_cpu() ? 1 : ceil_div(static_cast<std::uint64_t>(p.V), 32);
     stream(p.device).launch(decode_kernel, p.dtype, spec, linear_grid(static_cast<std::uint64_t>(p.heads()) * slices),
                             a, {q.tensor, k.tensor, v.tensor, g.tensor, b.tensor, s.tensor}, {output, state_out});

@@ -137,14 +137,8 @@ const char* refuses_fast_problem(const FastProblem& f) {
 }
 
 FastProblem fast_problem(const Problem& p, const Inputs& in, std::int64_t spacing, bool boundaries) {
-    return {p,
-            strided(in.query),
-            strided(in.key),
-            strided(in.value),
-            strided(in.log_decay),
-            strided(in.beta),
-            spacing,
-            boundaries};
+    return {p,       strided(in.query), strided(in.key), strided(in.value), strided(in.log_decay), strided(in.beta),
+            spacing, boundaries};
 }
 
 void fast_prepare(const FastProblem& f, const Kernel& kernel, const FastSlab& part, const Storage& workspace) {
@@ -187,9 +181,11 @@ bool run_forward_fast(std::string_view op, const Problem& p, const Inputs& in, c
     const FastKernels& kernels = fast_kernels(row);
     start_state(out.final_state, in.initial_state);  // the scan runs in place from here
     const std::int64_t heads = std::min<std::int64_t>(p.heads(), 512);
-    const auto most = std::clamp<std::int64_t>(static_cast<std::int64_t>(most_workspace() / 2 / kernels.slot) / heads, 1, p.tiles());
+    const auto most =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(most_workspace() / 2 / kernels.slot) / heads, 1, p.tiles());
     const std::vector<std::int64_t> lengths = slabs_of(p.tiles(), most);
-    const auto bytes = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()) * heads) * kernels.slot;
+    const auto bytes =
+        static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()) * heads) * kernels.slot;
     // Two workspaces in turn, so that one slab is prepared while the one before is scanned.
     const Storage workspaces[] = {on.allocate(bytes),
                                   lengths.size() > 1 || heads < p.heads() ? on.allocate(bytes) : Storage()};

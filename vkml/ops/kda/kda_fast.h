@@ -3,8 +3,9 @@
 #include "vkml/runtime/backend.h"
 #include "vkml/runtime/kernel.h"
 
-/// Precision `fast`: cooperative matrices with bf16 operands, K = V = 128. The same kernels exist in plain arithmetic, "emulated", for
-/// tests on other devices. The tables kda.fast and kda.fast_backward say what ran and why not the first.
+/// Precision `fast`: cooperative matrices with bf16 operands, K = V = 128. The same kernels exist in plain arithmetic,
+/// "emulated", for tests on other devices. The tables kda.fast and kda.fast_backward say what ran and why not the
+/// first.
 namespace vkml::kda {
 
 /// The forward. False, with nothing done, where these kernels do not fit.

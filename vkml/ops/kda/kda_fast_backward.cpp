@@ -33,8 +33,8 @@ std::int64_t slots_of(std::size_t slot_bytes) {
 }
 
 std::size_t own_states(const FastProblem& f) {
-    return static_cast<std::size_t>((f.p.T - 1) / kOwnSpacing + 1) * static_cast<std::size_t>(numel(f.p.state_shape())) *
-           sizeof(float);
+    return static_cast<std::size_t>((f.p.T - 1) / kOwnSpacing + 1) *
+           static_cast<std::size_t>(numel(f.p.state_shape())) * sizeof(float);
 }
 
 const char* refuses_backward(const BackwardProblem& b, std::size_t slot_bytes) {

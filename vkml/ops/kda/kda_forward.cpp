@@ -6,13 +6,23 @@
 #include "vkml/ops/kda/kda_fast.h"
 #include "vkml/ops/kda/kda_internal.h"
 #include "vkml/ops/kda/kda_launch.h"
+#include "vkml/runtime/grid.h"
 
 namespace vkml {
 namespace kda {
 namespace {
 
-/// Spacing of the states kept for the gradient, in tokens.
+/// Spacing of the states kept for the gradient, in tokens: 256, or 128 where the strict backward then takes fewer
+/// slabs.
 constexpr std::int64_t kKeptSpacing = 256;
+std::int64_t kept_spacing(const Problem& p, KdaPrecision precision) {
+    if (precision == KdaPrecision::fast) return kKeptSpacing;
+    const auto slabs = [&](std::int64_t spacing) {
+        return ceil_div(static_cast<std::uint64_t>(p.tiles()),
+                        static_cast<std::uint64_t>(plan_slabs(p, true, spacing / kTile).tiles));
+    };
+    return slabs(kKeptSpacing / 2) < slabs(kKeptSpacing) ? kKeptSpacing / 2 : kKeptSpacing;
+}
 
 /// A new packed state equal to the given one, or zeros.
 Tensor copy_of_state(const Problem& p, const Tensor& state) {
@@ -115,7 +125,7 @@ KdaOutput chunk_kda(const Tensor& query, const Tensor& key, const Tensor& value,
     const bool tracked = tracks(args);
     // The gradient starts from the caller's boundaries if tiles start there, else from some of its own.
     const bool own = tracked && !retain_boundaries && p.T > kda::kKeptSpacing;
-    const std::int64_t spacing = own ? kda::kKeptSpacing : chunk_size;
+    const std::int64_t spacing = own ? kda::kept_spacing(p, precision) : chunk_size;
     KdaOutput out = p.empty() ? kda::forward_empty(p, in, retain_boundaries)
                               : kda::forward(p, in, retain_boundaries || own, spacing, precision);
     const Tensor boundaries = out.boundaries;

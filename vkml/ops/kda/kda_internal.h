@@ -54,6 +54,10 @@ struct Slabs {
 };
 /// At most kMostWorkspace bytes. `keep`: with what the backward needs. `align`: tiles a slab shall be a multiple of.
 Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align = 1);
+/// Tiles of a segment where the segments of a slab run side by side, by the table kda.segments; 0: they do not.
+std::int64_t segment_tiles(std::string_view op, const Problem& p);
+/// For tests: tiles of a segment wherever Vulkan runs; 0: as ever.
+void force_segments(std::int64_t tiles);
 inline constexpr std::size_t kMostWorkspace = std::size_t{256} << 20;
 /// What a Vulkan device may use: kMostWorkspace, or what a test asks for.
 std::size_t most_workspace();
@@ -73,8 +77,8 @@ std::uint32_t heads_packed(const Problem& p);
 
 /// For tests: bytes of workspace to plan with; 0: as ever.
 void force_workspace(std::size_t bytes);
-/// For tests: the row of the table kda.path to use where it fits, or "emulated" for the fast kernels without cooperative matrices;
-/// empty: the first that does.
+/// For tests: the row of the table kda.path to use where it fits, or "emulated" for the fast kernels without
+/// cooperative matrices; empty: the first that does.
 void force_path(std::string_view name);
 
 /// The specialization constants of KdaSpec; `steps`: innermost strides of query, key, value, log_decay, output.

@@ -1,5 +1,6 @@
 #pragma once
 #include "vkml/ops/kda/kda_boundary.spv.h"
+#include "vkml/ops/kda/kda_combine.spv.h"
 #include "vkml/ops/kda/kda_decode.spv.h"
 #include "vkml/ops/kda/kda_epilogue.spv.h"
 #include "vkml/ops/kda/kda_prepare.spv.h"
@@ -20,6 +21,12 @@ inline constexpr Kernel prepare_kernel{"kda_prepare", spv::kda_prepare, prepare_
 inline constexpr Kernel scan_wide_kernel{"kda_scan", spv::kda_scan_wide, scan_cpu};
 inline constexpr Kernel scan_half_kernel{"kda_scan", spv::kda_scan_half, scan_cpu};
 inline constexpr Kernel scan_narrow_kernel{"kda_scan", spv::kda_scan_narrow, scan_cpu};
+// Only on devices with few heads to run, never on the CPU.
+inline constexpr Kernel map_half_kernel{"kda_scan", spv::kda_scan_map_half};
+inline constexpr Kernel map_narrow_kernel{"kda_scan", spv::kda_scan_map_narrow};
+inline constexpr Kernel segment_half_kernel{"kda_scan", spv::kda_scan_segment_half};
+inline constexpr Kernel segment_narrow_kernel{"kda_scan", spv::kda_scan_segment_narrow};
+inline constexpr Kernel combine_kernel{"kda_combine", spv::kda_combine};
 inline constexpr Kernel boundary_kernel{"kda_boundary", spv::kda_boundary, boundary_cpu};
 inline constexpr Kernel reverse_wide_kernel{"kda_reverse", spv::kda_reverse_wide, reverse_cpu};
 inline constexpr Kernel reverse_half_kernel{"kda_reverse", spv::kda_reverse_half, reverse_cpu};

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "vkml/ops/kda/kda_args.h"
+#include "vkml/ops/kda/kda_combine_args.h"
 #include "vkml/ops/kda/kda_fast.h"
 #include "vkml/ops/kda/kda_kernel.h"
 #include "vkml/runtime/decisions.h"
@@ -78,7 +79,9 @@ Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, cons
       value_(strided(in.value)),
       decay_(strided(in.log_decay)),
       beta_(strided(in.beta)) {
-    if (!p.device.is_cpu()) path_ = choose("kda.path", op, kTable, p, stream_.limits());
+    if (p.device.is_cpu()) return;
+    path_ = choose("kda.path", op, kTable, p, stream_.limits());
+    segment_ = segment_tiles(op, p);
 }
 
 std::uint32_t Launcher::columns() const {
@@ -111,12 +114,41 @@ void Launcher::prepare(const Slab& slab, bool keep) {
 void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address,
                     const Tensor& output, const Tensor& boundaries, std::int64_t spacing_tiles) {
     const auto address = [](const Tensor& t) { return t.defined() ? t.address() : 0; };
-    KdaScanArgs a{workspace_->address, from.address,     to_address,       address(output),
-                  address(boundaries), from.s[0],        from.s[1],        from.s[2],
-                  from.s[3],           word(p_.T),       word(slab.tile0), widths_of(p_, slab.tiles, keep),
-                  heads_packed(p_),    word(slab.head0), word(p_.heads()), word(spacing_tiles)};
+    const KdaScanArgs a{workspace_->address, from.address,     to_address,       address(output),
+                        address(boundaries), from.s[0],        from.s[1],        from.s[2],
+                        from.s[3],           word(p_.T),       word(slab.tile0), widths_of(p_, slab.tiles, keep),
+                        heads_packed(p_),    word(slab.head0), word(p_.heads()), word(spacing_tiles)};
+    if (segment_ > 0 && slab.tiles > segment_) return scan_segments(slab, from, a, to, output, boundaries);
     stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {}, slab.tiles, keep), {word(slab.heads) * columns()}, a,
                    {from.storage}, {workspace_, to, output, boundaries});
+}
+
+void Launcher::scan_segments(const Slab& slab, const StateView& from, const KdaScanArgs& args, const Storage& to,
+                             const Tensor& output, const Tensor& boundaries) {
+    const bool half = refuses_half(p_, stream_.limits()) == nullptr;
+    const std::int64_t kp = padded(p_, p_.K), vp = padded(p_, p_.V), width = half ? 16 : 8;
+    const std::int64_t segments = (slab.tiles + segment_ - 1) / segment_;
+    const auto slices = [&](std::int64_t n) { return (n + width - 1) / width; };
+    if (!maps_) {
+        maps_ =
+            stream_.allocate(static_cast<std::size_t>(slab.heads * (segments - 1) * kp * (kp + vp)) * sizeof(float));
+        states_ = stream_.allocate(static_cast<std::size_t>(slab.heads * segments * p_.K * p_.V) * sizeof(float));
+    }
+    KdaScanArgs map = args;
+    map.state_in = map.output = map.boundaries = 0;
+    map.state_out = maps_->address;
+    map.s_b = word(segment_);  // segmentTiles() of the kernel
+    stream_.launch(half ? map_half_kernel : map_narrow_kernel, DType::f32, {},
+                   {word(slab.heads * (segments - 1) * (slices(kp) + slices(vp)))}, map, {workspace_}, {maps_});
+    const KdaCombineArgs combine{maps_->address, from.address, states_->address,  from.s[0],  from.s[1],     from.s[2],
+                                 from.s[3],      args.widths,  args.heads_packed, args.head0, word(segments)};
+    stream_.launch(combine_kernel, DType::f32, {}, {word(slab.heads * ((vp + 7) / 8))}, combine, {maps_, from.storage},
+                   {states_});
+    KdaScanArgs run = args;
+    run.state_in = states_->address;
+    run.s_b = map.s_b;
+    stream_.launch(half ? segment_half_kernel : segment_narrow_kernel, p_.dtype, {},
+                   {word(slab.heads * segments * slices(vp))}, run, {states_}, {workspace_, to, output, boundaries});
 }
 
 void Launcher::boundary(const Slab& slab, const Tensor& boundaries, std::int64_t spacing) {

@@ -1,4 +1,5 @@
 #pragma once
+#include "vkml/ops/kda/kda_args.h"
 #include "vkml/ops/kda/kda_internal.h"
 #include "vkml/runtime/registry.h"
 
@@ -32,12 +33,17 @@ class Launcher {
 
   private:
     std::uint32_t columns() const;
+    /// Segments side by side: see kda_scan.slang.
+    void scan_segments(const Slab& slab, const StateView& from, const KdaScanArgs& args, const Storage& to,
+                       const Tensor& output, const Tensor& boundaries);
 
     const Problem& p_;
     Stream& stream_;
     Storage workspace_;
     Strided query_, key_, value_, decay_, beta_;
     std::size_t path_ = 0;
+    std::int64_t segment_ = 0;  // tiles of a segment; 0: one after the other
+    Storage maps_, states_;
 };
 
 }  // namespace vkml::kda

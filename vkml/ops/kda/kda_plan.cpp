@@ -8,6 +8,7 @@
 #include "vkml/ops/kda/kda_args.h"
 #include "vkml/ops/kda/kda_internal.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/decisions.h"
 
 namespace vkml::kda {
 namespace {
@@ -25,6 +26,25 @@ std::size_t forced_or(std::size_t usual) {
 }
 std::size_t budget_of(const Problem& p) { return p.device.is_cpu() ? forced_or(kCpuWorkspace) : most_workspace(); }
 
+std::atomic<std::int64_t> forced_segments{0};
+
+// A scan of fewer workgroups leaves units of a large device idle, and a shorter sequence is over before segments pay
+// (kda.md 6.1).
+constexpr std::int64_t kEnoughWorkgroups = 264, kShort = 4096, kColumns = 16, kFewestTiles = 8;
+
+std::int64_t scan_workgroups(const Problem& p) { return p.heads() * ((p.V + kColumns - 1) / kColumns); }
+
+const char* refuses_segments(const Problem& p, const Limits&) {
+    if (p.tiles() < 2) return "there is one tile";
+    if (forced_segments.load(std::memory_order_relaxed)) return nullptr;
+    if (scan_workgroups(p) >= kEnoughWorkgroups) return "the heads fill the device";
+    if (p.T <= kShort) return "the sequence is short";
+    return nullptr;
+}
+constexpr Variant<Problem> kSegments[] = {{"segments", refuses_segments}, {"one", never<Problem>}};
+
+bool segments_fit(const Problem& p) { return !p.device.is_cpu() && refuses_segments(p, {}) == nullptr; }
+
 std::uint32_t pad_of(const Problem& p) { return p.device.is_cpu() ? 16 : 8; }
 
 }  // namespace
@@ -38,11 +58,26 @@ std::size_t most_workspace() { return forced_or(kMostWorkspace); }
 
 void force_workspace(std::size_t bytes) { forced_workspace.store(bytes, std::memory_order_relaxed); }
 
+void force_segments(std::int64_t tiles) { forced_segments.store(tiles, std::memory_order_relaxed); }
+
+std::int64_t segment_tiles(std::string_view op, const Problem& p) {
+    if (p.device.is_cpu() || choose("kda.segments", op, kSegments, p, {}) != 0) return 0;
+    if (const std::int64_t forced = forced_segments.load(std::memory_order_relaxed)) return forced;
+    // Maps and states of all segments fit the quarter of the workspace that plan_slabs leaves.
+    const std::int64_t kp = padded(p, p.K), vp = padded(p, p.V);
+    const auto bytes = static_cast<std::size_t>(p.heads() * (kp * (kp + vp) + p.K * p.V)) * itemsize(p.wide);
+    const auto most = static_cast<std::int64_t>(most_workspace() / 4 / bytes);
+    const std::int64_t enough = (2 * kEnoughWorkgroups + scan_workgroups(p) - 1) / scan_workgroups(p);
+    const std::int64_t wanted = std::max<std::int64_t>(1, std::min(enough, most));
+    return std::max(kFewestTiles, (p.tiles() + wanted - 1) / wanted);
+}
+
 Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align) {
     const KdaSlot slot = kdaSlot(padded(p, p.K), padded(p, p.V), keep, p.group() > 1);
     Slabs s;
     s.slot_bytes = std::size_t{slot.size} * itemsize(p.wide);
-    const std::size_t budget = budget_of(p);
+    // A slab whose segments run side by side leaves room for their maps and states.
+    const std::size_t budget = budget_of(p) - (segments_fit(p) ? budget_of(p) / 4 : 0);
     const std::int64_t slots =
         std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / s.slot_bytes), 1, kMostSlots);
     const std::int64_t group = p.group(), groups = p.heads() / group;

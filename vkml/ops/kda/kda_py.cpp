@@ -144,5 +144,6 @@ Examples
 )");
     // For tests of the slabs and of the rows of kda.path.
     m.def("_force_kda_workspace", [](std::size_t bytes) { kda::force_workspace(bytes); });
+    m.def("_force_kda_segments", [](std::int64_t tiles) { kda::force_segments(tiles); });
     m.def("_force_kda_path", [](const std::string& name) { kda::force_path(name); });
 }

@@ -63,8 +63,10 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, std
     const Activation after = activation_named(activation);
     const std::array<TensorArg, 3> all{input, weight, bias};
     const bool has_bias = bias.defined();
-    // gelu and silu need what is before them for the gradient, so it is kept, and they run apart; relu needs itself only.
-    const bool apart = after != Activation::none && after != Activation::relu && tracks(std::span(all).first(has_bias ? 3 : 2));
+    // gelu and silu need what is before them for the gradient, so it is kept, and they run apart; relu needs itself
+    // only.
+    const bool apart =
+        after != Activation::none && after != Activation::relu && tracks(std::span(all).first(has_bias ? 3 : 2));
     Tensor out;
     {
         NoGrad off;

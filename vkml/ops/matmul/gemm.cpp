@@ -133,6 +133,16 @@ Tensor activated(const Tensor& x, Activation activation) {
     }
 }
 
+/// A column from a matrix packed along its rows is a row times the transposed matrix: the same sums, read in order.
+void turn_columns(Product& p) {
+    if (p.problem.n != 1 || p.problem.m == 1 || p.a_col == 1 || p.bias.defined()) return;
+    std::swap(p.a, p.b);
+    std::swap(p.a_batch, p.b_batch);
+    std::swap(p.problem.m, p.problem.n);
+    const std::int64_t row = p.a_row, col = p.a_col;
+    p.a_row = p.b_col, p.a_col = p.b_row, p.b_row = col, p.b_col = row;
+}
+
 /// Kernels apply the activation where they hold f32 sums in an order of their choice.
 bool fuses(const Product& p) {
     return !p.a.device().is_cpu() && p.problem.precision != Precision::exact && is_floating(p.problem.dtype) &&
@@ -161,6 +171,7 @@ Tensor gemm(std::string_view op, const Tensor& a, const Tensor& b, const Tensor&
     p.problem.precision = precision.precision;
     if (precision.round) p.a = rounded_to_bf16(a), p.b = rounded_to_bf16(b);
     fold_batch(p, batch);
+    if (!a.device().is_cpu()) turn_columns(p);
     describe_layout(p);
     for (const std::int64_t extent : {p.problem.m, p.problem.n, p.problem.k, p.problem.batch})
         check<Error>(extent < (std::int64_t{1} << 31), op, ": expected extents below 2^31, got ", extent);

@@ -191,8 +191,7 @@ void blocked(const GemmArgs& args, const Run& run) {
                 T* to = c + (batch * m + row + i) * n + column;
                 const V* from = tile + i * kTileN;
                 for (std::int64_t j = 0; j < t.columns; j++)
-                    to[j] = Element<T>::store(bias ? from[j] + Element<T>::load(bias[(column + j)])
-                                                   : from[j]);
+                    to[j] = Element<T>::store(bias ? from[j] + Element<T>::load(bias[(column + j)]) : from[j]);
             }
         }
     };

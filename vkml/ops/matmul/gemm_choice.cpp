@@ -75,6 +75,13 @@ const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline
             return static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) >= 0x1p31
                        ? "more outputs than one grid takes"
                        : nullptr;
+        case Pipeline::columns:
+            if (p.m != 1) return "M is not 1";
+            if (is_wide(p.dtype) || p.precision == Precision::exact) return "it adds f32, f16 and bf16 in chains";
+            if (p.k == 0) return "K is 0";
+            return static_cast<double>(p.n) * static_cast<double>(p.batch) * chains(p) >= 0x1p31
+                       ? "more outputs than one grid takes"
+                       : nullptr;
         case Pipeline::naive:
             return nullptr;
         case Pipeline::tiled:
@@ -142,14 +149,19 @@ const char* cannot_split(const GemmProblem& p, const Limits& limits, Pipeline pi
                : nullptr;
 }
 
-// What is not worth it, when the choice is free ------------------------------------------------------------------------
+// What is not worth it, when the choice is free
+// ------------------------------------------------------------------------
 
 const char* unwise_gemv(const GemmProblem& p, const Limits&, Pipeline) {
     if (gemv_is_off()) return "VKML_GEMV is OFF";
-    if (p.m != 1 && p.n != 1) return "neither M nor N is 1";
+    const bool chained = !is_wide(p.dtype) && p.precision != Precision::exact;
+    if (p.n != 1 && (chained || p.m != 1)) return "N is not 1";
     if (!p.k_packed) return "an operand is not packed along K, so lanes over K would not read neighbours";
     return p.k < 128 ? "K is shorter than a workgroup" : nullptr;
 }
+
+/// One row takes the order of many rows, so that it has their bits: gemv, with its own, is for one column.
+const char* unwise_columns(const GemmProblem& p, const Limits&, Pipeline) { return p.n == 1 ? "N is 1" : nullptr; }
 
 /// A vector of outputs that gemv does not read well, and too few terms to share: tiles would be 31 parts of 32 empty.
 const char* unwise_thin(const GemmProblem& p, const Limits&, Pipeline) {
@@ -175,13 +187,13 @@ const char* unwise_large(const GemmProblem& p, const Limits& limits, Pipeline se
     return unwise_tile(p, limits, self, kFull, 0.75);
 }
 const char* unwise_medium(const GemmProblem& p, const Limits& limits, Pipeline self) {
-    return unwise_tile(p, limits, self, kFull, 0.5);
+    return unwise_tile(p, limits, self, kFull, 0.7);
 }
 const char* unwise_small(const GemmProblem& p, const Limits& limits, Pipeline self) {
     return unwise_tile(p, limits, self, kFull, 0.25);
 }
 const char* unwise_few(const GemmProblem& p, const Limits& limits, Pipeline self) {
-    return unwise_tile(p, limits, self, 0.0625, 0.5);
+    return unwise_tile(p, limits, self, 0.25, 0.5);
 }
 
 /// 192x128 pays from eight waves on, 128x128 from one and a half; below, 128x64 fills more of the device.
@@ -219,6 +231,7 @@ struct Row {
 };
 constexpr Row kTable[] = {
     {Pipeline::gemv, unwise_gemv},
+    {Pipeline::columns, unwise_columns},
     {Pipeline::naive, unwise_thin},
     {Pipeline::high, unwise_high},
     {Pipeline::high_small, unwise_high},
@@ -273,7 +286,8 @@ class Log {
 };
 
 Choice chosen(Pipeline pipeline, const GemmProblem& problem, const Limits& limits) {
-    return is_split(pipeline) ? split(pipeline, problem, limits) : Choice{pipeline};
+    const bool parts = is_split(pipeline) || pipeline == Pipeline::columns;
+    return parts ? split(pipeline, problem, limits) : Choice{pipeline};
 }
 
 /// Below a name that was asked for, only the general kernels are left; reg by the environment may still split K.
@@ -314,9 +328,7 @@ bool is_split(Pipeline pipeline) {
            pipeline == Pipeline::split_k_coopmat;
 }
 
-bool is_cooperative(Pipeline pipeline) {
-    return pipeline >= Pipeline::coopmat && pipeline <= Pipeline::high_small;
-}
+bool is_cooperative(Pipeline pipeline) { return pipeline >= Pipeline::coopmat && pipeline <= Pipeline::high_small; }
 
 Packs packs(const GemmProblem& p, Pipeline pipeline) {
     const Tile tile = tile_of(pipeline);
@@ -373,7 +385,9 @@ PrecisionChoice choose_precision(std::string_view op, const GemmProblem& p, Devi
     if (recording_decisions())
         publish({.site = "matmul.precision",
                  .op = std::string(op),
-                 .chose = std::string(!refusal ? asked : medium ? "medium, operands rounded beforehand" : "highest"),
+                 .chose = std::string(!refusal ? asked
+                                      : medium ? "medium, operands rounded beforehand"
+                                               : "highest"),
                  .instead_of = std::string(refusal ? asked : ""),
                  .because = refusal ? refusal : "cooperative matrices",
                  .seq = 0,

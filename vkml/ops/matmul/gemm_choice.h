@@ -12,6 +12,7 @@ namespace vkml {
 
 enum class Pipeline : std::uint8_t {
     gemv,
+    columns,
     naive,
     tiled,
     db,
@@ -30,7 +31,7 @@ enum class Pipeline : std::uint8_t {
     high,
     high_small,
 };
-inline constexpr int kPipelines = 18;
+inline constexpr int kPipelines = 19;
 std::string_view pipeline_name(Pipeline pipeline);
 
 /// What the choice may look at.
@@ -38,9 +39,9 @@ struct GemmProblem {
     std::int64_t m = 0, n = 0, k = 0, batch = 1;
     DType dtype = DType::f32;
     Precision precision = Precision::highest;
-    bool k_packed = false;                        // both operands have unit stride along k
-    bool a_along = false, b_along = false;        // the operand has unit stride along k
-    bool a_aligned = false, b_aligned = false;    // packed along one axis, lines and all else multiples of 16 bytes
+    bool k_packed = false;                      // both operands have unit stride along k
+    bool a_along = false, b_along = false;      // the operand has unit stride along k
+    bool a_aligned = false, b_aligned = false;  // packed along one axis, lines and all else multiples of 16 bytes
 };
 
 /// Extents of a workgroup's tile, and what of it a device must have.

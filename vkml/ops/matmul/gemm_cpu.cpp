@@ -83,8 +83,7 @@ void integer_product(const GemmArgs& args) {
             const std::int64_t outer = row / args.m / args.batch_inner, inner = row / args.m % args.batch_inner;
             const U* ar = a + outer * args.a_outer + inner * args.a_inner + row % args.m * args.a_row;
             const U* bb = b + outer * args.b_outer + inner * args.b_inner;
-            for (std::int64_t j = 0; j < n; j++)
-                sums[static_cast<std::size_t>(j)] = bias ? Sum{bias[j]} : Sum{0};
+            for (std::int64_t j = 0; j < n; j++) sums[static_cast<std::size_t>(j)] = bias ? Sum{bias[j]} : Sum{0};
             for (std::int64_t k = 0; k < args.k; k++) {
                 const Sum x = ar[k * args.a_col];
                 const U* br = bb + k * args.b_row;

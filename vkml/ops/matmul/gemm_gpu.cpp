@@ -7,6 +7,7 @@
 #include "vkml/ops/matmul/gemm_product.h"
 #include "vkml/ops/matmul/gemm_tiles.h"
 #include "vkml/ops/matmul/gemv.spv.h"
+#include "vkml/ops/matmul/gemv_columns.spv.h"
 #include "vkml/ops/matmul/split_k.spv.h"
 #include "vkml/ops/matmul/split_k_args.h"
 #include "vkml/runtime/grid.h"
@@ -18,6 +19,7 @@ namespace {
 // The kernels of any strides, indexed by Pipeline, then by whether the precision is `exact`.
 constexpr Kernel kernels[][2] = {
     {{"gemv", spv::gemv}, {"gemv", spv::gemv_exact}},
+    {{"gemv_columns", spv::gemv_columns}, {}},
     {{"gemm_naive", spv::gemm_naive}, {"gemm_naive", spv::gemm_naive_exact}},
     {{"gemm_tiled", spv::gemm_tiled}, {"gemm_tiled", spv::gemm_tiled_exact}},
     {{"gemm_db", spv::gemm_db}, {"gemm_db", spv::gemm_db_exact}},
@@ -45,6 +47,8 @@ std::uint64_t groups(Pipeline pipeline, const GemmArgs& args) {
     switch (pipeline) {
         case Pipeline::gemv:
             return batch * m * n;
+        case Pipeline::columns:
+            return batch * ceil_div(n, 64);
         case Pipeline::tiled:
         case Pipeline::db:
             return batch * ceil_div(m, 16) * ceil_div(n, 16);
@@ -69,22 +73,23 @@ void launch_plain(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
     if (pipeline != Pipeline::gemv)
         return on.launch(kernels[static_cast<int>(pipeline)][exact], p.problem.dtype,
                          gemm_spec(args, false, p.activation), linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});
-    const bool vector = !exact && vectors_along_k(p);
+    // One order of sums whether or not the lines are aligned: a row alone may be where its matrix is not.
+    const bool chained = !exact && p.problem.dtype != DType::f64 && is_floating(p.problem.dtype);
     // Four vectors of each thread are in flight: as many threads as a line keeps busy.
     const std::uint32_t wide = p.problem.dtype == DType::f32 ? 256 : 128;
     const std::uint32_t threads = std::min(wide, on.limits().max_workgroup_invocations);
-    const Spec spec{static_cast<std::uint32_t>(p.activation), threads};
-    on.launch(vector ? gemv_vector_kernel : kernels[0][exact], p.problem.dtype, exact ? Spec{} : spec,
+    const Spec spec{static_cast<std::uint32_t>(p.activation), threads, vectors_along_k(p)};
+    on.launch(chained ? gemv_vector_kernel : kernels[0][exact], p.problem.dtype, chained ? spec : Spec{},
               linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});
 }
 
 /// Parts of one round, written one after another to the workspace.
 void launch_parts(Stream& on, const Product& p, const GemmArgs& part, const Choice& choice, std::uint32_t parts,
                   const Tensor& workspace, const Tensor& a, const Tensor& b) {
-    if (choice.pipeline != Pipeline::split_k)
+    if (choice.pipeline > Pipeline::split_k)
         return launch_tiles(on, p, part, choice.pipeline, parts, true, a, b, workspace);
-    on.launch(kernels[static_cast<int>(Pipeline::split_k)][is_exact(p)], p.problem.dtype,
-              gemm_spec(part, true, Activation::none), linear_grid(parts * groups(Pipeline::reg, part)), part, {a, b},
+    on.launch(kernels[static_cast<int>(choice.pipeline)][is_exact(p)], p.problem.dtype,
+              gemm_spec(part, true, Activation::none), linear_grid(parts * groups(choice.pipeline, part)), part, {a, b},
               {workspace});
 }
 
@@ -142,7 +147,7 @@ void launch_gemm_gpu(Stream& on, const Product& p) {
     for_outer_axes(p, [&](const GemmArgs& args) {
         if (choice.pipeline == Pipeline::high || choice.pipeline == Pipeline::high_small)
             return launch_high(on, p, args, choice.pipeline);
-        if (is_split(choice.pipeline)) return launch_split(on, p, args, choice);
+        if (is_split(choice.pipeline) || choice.parts > 1) return launch_split(on, p, args, choice);
         if (choice.pipeline < Pipeline::split_k) return launch_plain(on, p, args, choice.pipeline);
         GemmArgs ready = args;
         const Tensor a = ready_operand(on, p, ready, choice.pipeline, true);

@@ -28,8 +28,8 @@ constexpr Kernel medium[] = {
 constexpr Kernel small[] = {
     {"gemm_large", spv::gemm_small_nn}, {"gemm_large", spv::gemm_small_nt}, {"gemm_large", spv::gemm_small_tn}};
 constexpr Kernel coopmat_nn_nt_tn[] = {{"gemm_coopmat", spv::gemm_coopmat_nn},
-                              {"gemm_coopmat", spv::gemm_coopmat_nt},
-                              {"gemm_coopmat", spv::gemm_coopmat_tn}};
+                                       {"gemm_coopmat", spv::gemm_coopmat_nt},
+                                       {"gemm_coopmat", spv::gemm_coopmat_tn}};
 constexpr Kernel coopmat_large[] = {{"gemm_coopmat", spv::gemm_coopmat_large_nn},
                                     {"gemm_coopmat", spv::gemm_coopmat_large_nt},
                                     {"gemm_coopmat", spv::gemm_coopmat_large_tn}};
@@ -105,9 +105,7 @@ std::uint64_t pack_groups(const GemmPackArgs& pack) {
 
 }  // namespace
 
-void emulate_cooperative(const CooperativeKernels* kernels) {
-    emulated.store(kernels, std::memory_order_relaxed);
-}
+void emulate_cooperative(const CooperativeKernels* kernels) { emulated.store(kernels, std::memory_order_relaxed); }
 bool emulates_cooperative() { return emulated.load(std::memory_order_relaxed) != nullptr; }
 
 std::size_t operand_itemsize(const Product& p, Pipeline pipeline) {
@@ -126,10 +124,9 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
     pack.depth_padded = round_up(pack.depth, std::max(32u, tile.k));
     const bool rounds = rounds_to_bf16(p, pipeline);
     const DType dtype = rounds ? DType::bf16 : p.problem.dtype;
-    const Tensor copy =
-        empty({static_cast<std::int64_t>(pack.batch), static_cast<std::int64_t>(pack.lines_padded),
-               static_cast<std::int64_t>(pack.depth_padded)},
-              dtype, own.device());
+    const Tensor copy = empty({static_cast<std::int64_t>(pack.batch), static_cast<std::int64_t>(pack.lines_padded),
+                               static_cast<std::int64_t>(pack.depth_padded)},
+                              dtype, own.device());
     pack.to = copy.address();
     on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, Spec{reads_along(pack)}, linear_grid(pack_groups(pack)),
               pack, {own}, {copy});
@@ -147,8 +144,8 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
     return copy;
 }
 
-void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts,
-                  bool sums, const Tensor& a, const Tensor& b, const Tensor& c) {
+void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts, bool sums,
+                  const Tensor& a, const Tensor& b, const Tensor& c) {
     const Tile tile = tile_of(pipeline);
     const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
                     static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), parts * args.batch};
@@ -212,23 +209,22 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
         one.b += static_cast<Address>(o * args.b_outer + i * args.b_inner) * sizeof(float);
         const Halves a = split_into_halves(on, p.a, pack_args(one, true), tile.m);
         const Halves b = split_into_halves(on, p.b, pack_args(one, false), tile.n);
-        const GemmHighArgs high_args{
-            .halves_a = a.lines.address(),
-            .halves_b = b.lines.address(),
-            .peaks_a = a.peaks.address(),
-            .peaks_b = b.peaks.address(),
-            .a = one.a,
-            .b = one.b,
-            .c = args.c + std::uint64_t{index} * args.m * args.n * sizeof(float),
-            .bias = args.bias,
-            .a_row = args.a_row,
-            .a_col = args.a_col,
-            .b_row = args.b_row,
-            .b_col = args.b_col,
-            .m = args.m,
-            .n = args.n,
-            .k = args.k,
-            .depth_padded = a.depth};
+        const GemmHighArgs high_args{.halves_a = a.lines.address(),
+                                     .halves_b = b.lines.address(),
+                                     .peaks_a = a.peaks.address(),
+                                     .peaks_b = b.peaks.address(),
+                                     .a = one.a,
+                                     .b = one.b,
+                                     .c = args.c + std::uint64_t{index} * args.m * args.n * sizeof(float),
+                                     .bias = args.bias,
+                                     .a_row = args.a_row,
+                                     .a_col = args.a_col,
+                                     .b_row = args.b_row,
+                                     .b_col = args.b_col,
+                                     .m = args.m,
+                                     .n = args.n,
+                                     .k = args.k,
+                                     .depth_padded = a.depth};
         on.launch(pipeline == Pipeline::high ? *cooperative().high : *cooperative().high_small, DType::f32,
                   Spec{static_cast<std::uint32_t>(p.activation)}, grid, high_args,
                   {a.lines, a.peaks, b.lines, b.peaks, p.a, p.b, p.bias}, {p.c});

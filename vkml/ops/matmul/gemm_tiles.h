@@ -11,8 +11,8 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
 std::size_t operand_itemsize(const Product& p, Pipeline pipeline);
 
 /// One launch of tiles over `parts` parts of K, into `c`. f32 sums if they are parts, else the product's type.
-void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts,
-                  bool sums, const Tensor& a, const Tensor& b, const Tensor& c);
+void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts, bool sums,
+                  const Tensor& a, const Tensor& b, const Tensor& c);
 /// A whole product, in one launch, or in one for each chain where a tile has no registers for a second sum.
 void launch_chains(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, const Tensor& a,
                    const Tensor& b);

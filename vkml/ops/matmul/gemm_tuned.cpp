@@ -73,9 +73,11 @@ Winners read_winners(Device device) {
         int m = 0, n = 0, k = 0;
         words >> dtype >> precision >> m >> n >> k >> name;
         const auto found = std::find(names.begin(), names.end(), name);
-        const DType* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](DType d) { return vkml::name(d) == dtype; });
+        const DType* type =
+            std::find_if(std::begin(kTypes), std::end(kTypes), [&](DType d) { return vkml::name(d) == dtype; });
         const auto mode = precision_named(precision);
-        if (words.fail() || found == names.end() || type == std::end(kTypes) || !mode) return ignore("a line is damaged: " + line);
+        if (words.fail() || found == names.end() || type == std::end(kTypes) || !mode)
+            return ignore("a line is damaged: " + line);
         winners[{*type, *mode, m, n, k}] = static_cast<int>(found - names.begin());
     }
     return ended ? winners : ignore("it ends too early");
@@ -112,8 +114,8 @@ std::string save_tuning(Device device, const std::vector<TunedClass>& winners) {
         std::ofstream out(partial);
         out << kFormat << '\n' << place.owner << '\n';
         for (const TunedClass& w : winners)
-            out << name(w.dtype) << ' ' << w.precision << ' ' << nearest_power(w.m) << ' ' << nearest_power(w.n)
-                << ' ' << nearest_power(w.k) << ' ' << w.name << '\n';
+            out << name(w.dtype) << ' ' << w.precision << ' ' << nearest_power(w.m) << ' ' << nearest_power(w.n) << ' '
+                << nearest_power(w.k) << ' ' << w.name << '\n';
         out << "end\n";
         check<Error>(out.good(), "tune: expected to write ", partial.string());
     }

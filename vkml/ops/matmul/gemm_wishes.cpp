@@ -12,12 +12,25 @@ namespace {
 
 constexpr std::uint32_t kMostParts = 128;
 
-constexpr std::string_view kNames[kPipelines] = {
-    "gemv",                "gemm_naive",          "gemm_tiled",         "gemm_db",
-    "gemm_reg",            "gemm_split_k",        "gemm_large",         "gemm_medium",
-    "gemm_small",          "gemm_split_k_large",  "gemm_split_k_medium", "gemm_split_k_small",
-    "gemm_coopmat",        "gemm_coopmat_large",  "gemm_coopmat_small", "gemm_split_k_coopmat",
-    "gemm_high",           "gemm_high_small"};
+constexpr std::string_view kNames[kPipelines] = {"gemv",
+                                                 "gemv_columns",
+                                                 "gemm_naive",
+                                                 "gemm_tiled",
+                                                 "gemm_db",
+                                                 "gemm_reg",
+                                                 "gemm_split_k",
+                                                 "gemm_large",
+                                                 "gemm_medium",
+                                                 "gemm_small",
+                                                 "gemm_split_k_large",
+                                                 "gemm_split_k_medium",
+                                                 "gemm_split_k_small",
+                                                 "gemm_coopmat",
+                                                 "gemm_coopmat_large",
+                                                 "gemm_coopmat_small",
+                                                 "gemm_split_k_coopmat",
+                                                 "gemm_high",
+                                                 "gemm_high_small"};
 
 /// "gemm_" may be left out. -1: no such name.
 int find_pipeline(std::string_view name) {

@@ -60,15 +60,17 @@ Examples
         "For tests: the GPU pipeline of every product from now on; empty for the usual choice.");
     m.def(
         "_save_gemm_tuning",
-        [](Device device, const std::vector<std::tuple<DType, std::string, std::int64_t, std::int64_t, std::int64_t,
-                                                       std::string>>& winners) {
+        [](Device device,
+           const std::vector<std::tuple<DType, std::string, std::int64_t, std::int64_t, std::int64_t, std::string>>&
+               winners) {
             std::vector<TunedClass> classes;
             for (const auto& [dtype, precision, rows, columns, depth, name] : winners)
                 classes.push_back({dtype, precision, rows, columns, depth, name});
             return save_tuning(device, classes);
         },
         "device"_a, "winners"_a,
-        "Writes the file of a device: (dtype, precision, m, n, k, pipeline) for each class of shapes. Returns its path.");
+        "Writes the file of a device: (dtype, precision, m, n, k, pipeline) for each class of shapes. Returns its "
+        "path.");
     m.def("_forget_gemm_tuning", &forget_tuning, "The next product reads the tuning files again.");
     m.def("_gemm_names", [] {
         std::vector<std::string> names;

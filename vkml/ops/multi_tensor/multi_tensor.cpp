@@ -94,8 +94,8 @@ void multi_lerp_(const std::vector<Tensor>& targets, const std::vector<Tensor>& 
     check_number("multi_lerp_", "weight", weight, targets[0]);
     check(targets.size() == sources.size(), "multi_lerp_: expected ", targets.size(), " sources, got ", sources.size());
     check_list("multi_lerp_", sources);
-    check<DTypeError>(sources[0].dtype() == targets[0].dtype(), "multi_lerp_: expected sources of ",
-                      targets[0].dtype(), ", got ", sources[0].dtype());
+    check<DTypeError>(sources[0].dtype() == targets[0].dtype(), "multi_lerp_: expected sources of ", targets[0].dtype(),
+                      ", got ", sources[0].dtype());
     common_device("multi_lerp_", {&targets[0], &sources[0]});
     for (std::size_t i = 0; i < targets.size(); i++)
         check(targets[i].shape() == sources[i].shape(), "multi_lerp_: expected a source of shape ", targets[i].shape(),

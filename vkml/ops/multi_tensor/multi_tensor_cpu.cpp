@@ -31,8 +31,7 @@ void for_each_group(const MultiTensorArgs& args, const Body& body) {
         const std::uint64_t* entry = table;
         for (std::int64_t g = first; g < last; g++) {
             const auto* end = table + std::size_t{args.entries} * kTableWords;
-            while (entry + kTableWords < end &&
-                   static_cast<std::int64_t>(entry[kTableWords + kTableFirstGroup]) <= g)
+            while (entry + kTableWords < end && static_cast<std::int64_t>(entry[kTableWords + kTableFirstGroup]) <= g)
                 entry += kTableWords;
             const std::int64_t begin =
                 (g - static_cast<std::int64_t>(entry[kTableFirstGroup])) * std::int64_t{kTableGroupElements};

@@ -113,8 +113,11 @@ void run(const OptimArgs& args, const Spec& spec) {
                                   return base ? base + begin : nullptr;
                               };
                               const Slice<S, V> slice{reinterpret_cast<S*>(entry[0]) + begin,
-                                                      reinterpret_cast<const S*>(entry[1]) + begin, state(2), state(3),
-                                                      state(4), reinterpret_cast<const V*>(entry[kOptimProgressAt])};
+                                                      reinterpret_cast<const S*>(entry[1]) + begin,
+                                                      state(2),
+                                                      state(3),
+                                                      state(4),
+                                                      reinterpret_cast<const V*>(entry[kOptimProgressAt])};
                               switch (spec[1]) {
                                   case kOptimSgd:
                                       return sgd<E, V>(slice, numbers, spec, end - begin);

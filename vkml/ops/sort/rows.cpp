@@ -22,8 +22,10 @@ bool merge(const Tensor& t, int first, int last, std::int64_t& extent, std::int6
 bool as_rows(const Tensor& t, int axis, Rows& rows) { return as_rows(t, axis, axis + 1, rows); }
 
 bool as_rows(const Tensor& t, int first, int last, Rows& rows) {
-    return merge(t, 0, first, rows.outer, rows.outer_stride) & merge(t, first, last, rows.length, rows.row_stride) &
-           merge(t, last, t.ndim(), rows.inner, rows.inner_stride);
+    const bool outer = merge(t, 0, first, rows.outer, rows.outer_stride);
+    const bool length = merge(t, first, last, rows.length, rows.row_stride);
+    const bool inner = merge(t, last, t.ndim(), rows.inner, rows.inner_stride);
+    return outer && length && inner;
 }
 
 }  // namespace vkml

@@ -102,7 +102,8 @@ thread_local bool t_team_stays = false;
 
 int thread_count() {
     static const int threads = [] {
-        pthread_atfork([] { t_team_stays = omp_pause_resource(omp_pause_soft, omp_get_initial_device()) != 0; }, nullptr,
+        pthread_atfork([] { t_team_stays = omp_pause_resource(omp_pause_soft, omp_get_initial_device()) != 0; },
+                       nullptr,
                        [] {
                            if (t_team_stays) omp_set_num_threads(1);
                        });

@@ -16,9 +16,7 @@ using Half = hn::Rebind<hwy::float16_t, Wide>;
 using Bits = hn::ScalableTag<std::uint32_t>;
 using Short = hn::Rebind<std::uint16_t, Bits>;
 
-// Highway emulates the conversions of halves below AVX2, and truncates there.
-constexpr bool kHasHalves = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
-
+// Highway emulates the conversions of halves below AVX2, and truncates there: hence the two #if.
 void from_f16(const std::uint16_t* in, float* out, std::int64_t n) {
     std::int64_t i = 0;
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3

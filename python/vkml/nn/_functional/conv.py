@@ -157,6 +157,5 @@ def conv_transpose2d(
     >>> vkml.nn.functional.conv_transpose2d(vkml.ones(1, 1, 2, 2), vkml.ones(1, 1, 3, 3), stride=2).shape
     (1, 1, 5, 5)
     """
-    _check_ranks("conv_transpose2d", input, weight, 2)
     window = (sizes(stride, 2), sizes(padding, 2), sizes(output_padding, 2), groups, sizes(dilation, 2))
-    return _core.conv_transpose2d(input, weight, bias, *window)
+    return batched("conv_transpose2d", input, 4, lambda x: _core.conv_transpose2d(x, weight, bias, *window))

@@ -15,12 +15,16 @@ from .shape import batched, sizes
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
 ]
 
 
@@ -102,6 +106,72 @@ def avg_pool2d(
     return batched("avg_pool2d", input, 4, lambda x: _core.avg_pool2d(x, *window))
 
 
+# Volumes --------------------------------------------------------------------------------------------------------------
+# Both kinds of window are products of a window along the depth and one of a plane: two passes of the 2-d operator.
+
+
+def _in_two(x: Tensor, plane: Callable[[Tensor], Tensor], depth: Callable[[Tensor], Tensor]) -> Tensor:
+    n, channels, layers, height, width = x.shape
+    y = plane(x.reshape(n, channels * layers, height, width))
+    height, width = y.shape[2:]
+    y = depth(y.reshape(n, channels, layers, height * width))
+    return y.reshape(n, channels, y.shape[2], height, width)
+
+
+def max_pool3d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Tensor:
+    """The largest element of every window of (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> vkml.nn.functional.max_pool3d(vkml.arange(16.0).reshape(1, 1, 2, 2, 4), 2).tolist()
+    [[[[[13.0, 15.0]]]]]
+    """
+    k, p, d = (sizes(x, 3) for x in (kernel_size, padding, dilation))
+    s = k if stride is None else sizes(stride, 3)
+
+    def run(x: Tensor) -> Tensor:
+        return _in_two(
+            x,
+            lambda y: _core.max_pool2d(y, k[1:], s[1:], p[1:], d[1:], ceil_mode),
+            lambda y: _core.max_pool2d(y, (k[0], 1), (s[0], 1), (p[0], 0), (d[0], 1), ceil_mode),
+        )
+
+    return batched("max_pool3d", input, 5, run)
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of every window of (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> vkml.nn.functional.avg_pool3d(vkml.arange(16.0).reshape(1, 1, 2, 2, 4), 2).tolist()
+    [[[[[6.5, 8.5]]]]]
+    """
+    k, p = sizes(kernel_size, 3), sizes(padding, 3)
+    s = k if stride is None else sizes(stride, 3)
+    how = (ceil_mode, count_include_pad)
+    first = None if divisor_override is None else 1  # the sum of a plane; then one division
+
+    def run(x: Tensor) -> Tensor:
+        return _in_two(
+            x,
+            lambda y: _core.avg_pool2d(y, k[1:], s[1:], p[1:], *how, first),
+            lambda y: _core.avg_pool2d(y, (k[0], 1), (s[0], 1), (p[0], 0), *how, divisor_override),
+        )
+
+    return batched("avg_pool3d", input, 5, run)
+
+
 # Adaptive -------------------------------------------------------------------------------------------------------------
 # Window i of n covers floor(i extent / n) to ceil((i + 1) extent / n), so windows differ in length and may overlap.
 
@@ -178,6 +248,18 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return batched(op, input, 4, lambda x: _adaptive(op, x, output_size, avg_pool2d, _mean_along))
 
 
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of output_size (layers, rows, columns) windows that cover (N, C, D, H, W); None keeps an extent.
+
+    Examples
+    --------
+    >>> vkml.nn.functional.adaptive_avg_pool3d(vkml.arange(12.0).reshape(1, 1, 2, 2, 3), (1, 1, 2)).tolist()
+    [[[[[5.0, 6.0]]]]]
+    """
+    op = "adaptive_avg_pool3d"
+    return batched(op, input, 5, lambda x: _adaptive(op, x, output_size, avg_pool3d, _mean_along))
+
+
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The largest elements of output_size windows that cover (N, C, L).
 
@@ -200,3 +282,15 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """
     op = "adaptive_max_pool2d"
     return batched(op, input, 4, lambda x: _adaptive(op, x, output_size, max_pool2d, _max_along))
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The largest of output_size (layers, rows, columns) windows that cover (N, C, D, H, W); None keeps an extent.
+
+    Examples
+    --------
+    >>> vkml.nn.functional.adaptive_max_pool3d(vkml.arange(12.0).reshape(1, 1, 2, 2, 3), (1, 1, 2)).tolist()
+    [[[[[10.0, 11.0]]]]]
+    """
+    op = "adaptive_max_pool3d"
+    return batched(op, input, 5, lambda x: _adaptive(op, x, output_size, max_pool3d, _max_along))
