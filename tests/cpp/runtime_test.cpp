@@ -62,7 +62,7 @@ TEST(Configuration, ListsEverySwitchOnceAndRefusesOthers) {
     for (const char* name :
          {"VKML_DEVICE", "VKML_THREADS", "VKML_EAGER", "VKML_LOG", "VKML_VULKAN_VALIDATION", "VKML_VULKAN_DEBUG",
           "VKML_VULKAN_DUMP", "VKML_MIN_SPEC", "VKML_PIPELINE_CACHE", "VKML_MATMUL_PRECISION", "VKML_GEMM_KERNEL",
-          "VKML_GEMM_DB", "VKML_GEMV", "VKML_GEMM_SPLITK", "VKML_GEMM_SPLITK_SPLITS"})
+          "VKML_GEMM_DB", "VKML_GEMV", "VKML_GEMM_SPLITK", "VKML_GEMM_SPLITK_SPLITS", "VKML_CONV2D_PATH"})
         EXPECT_TRUE(names.contains(name)) << name;
     EXPECT_THROW(setting("VKML_NO_SUCH_SWITCH"), Error);
 }
