@@ -34,7 +34,8 @@ def flop(b: int, h: int, n: int, s: int, e: int, share: float = 1.0, backward: b
     return 4.0 * b * h * n * s * e * share * (2.5 if backward else 1)
 
 
-LONG = heads(2, 8, 1024, 1024, 64, 64)
+BASE = heads(1, 4, 1024, 1024, 64, 64)
+LONG = heads(4, 16, 4096, 4096, 128, 128)  # for GPUs
 DECODE = heads(4, 16, 1, 8192, 128, 128)
 TestAttention = op_cases(
     attention,
@@ -54,11 +55,13 @@ TestAttention = op_cases(
     domain=(-1.5, 1.5),
     layouts=["transposed", "stepped"],
     bench=[
-        bench(*LONG, flops=flop(2, 8, 1024, 1024, 64)),
-        bench(*LONG, flops=flop(2, 8, 1024, 1024, 64, 0.5), is_causal=True),
-        bench(*LONG, flops=flop(2, 8, 1024, 1024, 64, backward=True), backward=True),
-        bench(*LONG, flops=flop(2, 8, 1024, 1024, 64, 0.5, backward=True), backward=True, is_causal=True),
-        bench(*LONG, dtype="bfloat16", flops=flop(2, 8, 1024, 1024, 64)),
+        bench(*BASE, flops=flop(1, 4, 1024, 1024, 64)),
+        bench(*BASE, flops=flop(1, 4, 1024, 1024, 64, 0.5), is_causal=True),
+        bench(*BASE, flops=flop(1, 4, 1024, 1024, 64, backward=True), backward=True),
+        bench(*BASE, flops=flop(1, 4, 1024, 1024, 64, 0.5, backward=True), backward=True, is_causal=True),
+        bench(*BASE, dtype="bfloat16", flops=flop(1, 4, 1024, 1024, 64)),
+        bench(*LONG, dtype="bfloat16", flops=flop(4, 16, 4096, 4096, 128)),
+        bench(*LONG, dtype="bfloat16", flops=flop(4, 16, 4096, 4096, 128, backward=True), backward=True),
         bench(*DECODE),
         bench(*DECODE, dtype="bfloat16"),
     ],
