@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._creation import as_tensor, full
+from .._creation import full
 from ..autograd import no_grad
 from ..nn.utils import by_kind
+from ._checks import array, mapping, number, refuse
 
 __all__ = ["EMA"]
 
@@ -41,8 +43,7 @@ class EMA:
     """
 
     def __init__(self, model: Any, decay: float = 0.999) -> None:
-        if not 0 <= decay <= 1:
-            raise _core.ShapeError(f"EMA: decay: expected a number in [0, 1], got {decay}")
+        number("EMA: decay", decay, below=math.nextafter(1, 2), wanted="a number in [0, 1]")
         self.model, self.decay, self.updates = model, decay, 0
         self.averages = {name: t.detach().clone() for name, t in self._current().items()}
         self._weights: dict[tuple, Tensor] = {}
@@ -102,10 +103,18 @@ class EMA:
         return {"decay": self.decay, "updates": self.updates, "averages": dict(self.averages)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes over a saved state."""
+        """Takes over a saved state; one that is refused changes nothing."""
+        where = "EMA.load_state_dict"
+        mapping(where, state, ("averages", "decay", "updates"))
         given = state["averages"]
+        mapping(f"{where}: averages", given, self.averages)
         if given.keys() != self.averages.keys():
-            raise _core.ShapeError("EMA: load_state_dict: expected the averages of the same model, got other names")
+            refuse(f"{where}: averages", f"the names {list(self.averages)}", f"{list(given)}")
+        number(f"{where}: decay", state["decay"], below=math.nextafter(1, 2), wanted="a number in [0, 1]")
+        number(f"{where}: updates", state["updates"])
+        values = {}
         for name, average in self.averages.items():
-            average.copy_(as_tensor(given[name]))
+            values[name] = array(f"{where}: {name}", given[name], average.shape, average.is_floating_point())
+        for name, average in self.averages.items():
+            average.copy_(values[name])
         self.decay, self.updates = state["decay"], state["updates"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import _core
@@ -9,9 +10,23 @@ from .._core import Tensor
 from .._creation import full, zeros
 from ..autograd import no_grad
 from ..nn.utils import by_kind
+from ._checks import mapping, number
 from .optimizers import Optimizer
 
 __all__ = ["GradScaler"]
+
+
+_ABOVE_0, _ABOVE_1 = math.nextafter(0, 1), math.nextafter(1, 2)
+
+
+def _check_scale(where: str, value: Any) -> float:
+    return number(where, value, _ABOVE_0, wanted="a finite number above 0")
+
+
+def _check_factors(where: str, growth: Any, backoff: Any, interval: Any) -> None:
+    number(f"{where}: growth_factor", growth, _ABOVE_1, wanted="a finite number above 1")
+    number(f"{where}: backoff_factor", backoff, _ABOVE_0, 1, wanted="a number in (0, 1)")
+    number(f"{where}: growth_interval", interval, 1)
 
 
 class GradScaler:
@@ -42,14 +57,8 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        for name, value, good in (
-            ("init_scale", init_scale, init_scale > 0),
-            ("growth_factor", growth_factor, growth_factor > 1),
-            ("backoff_factor", backoff_factor, 0 < backoff_factor < 1),
-            ("growth_interval", growth_interval, growth_interval >= 1),
-        ):
-            if not good:
-                raise _core.ShapeError(f"GradScaler: {name}: expected a growing scale that backs off, got {value}")
+        _check_scale("GradScaler: init_scale", init_scale)
+        _check_factors("GradScaler", growth_factor, backoff_factor, growth_interval)
         self._growth, self._backoff, self._interval = growth_factor, backoff_factor, growth_interval
         self._enabled = enabled
         self._start, self._start_growth = float(init_scale), 0
@@ -124,10 +133,11 @@ class GradScaler:
         """Ends a step of all optimizers: the next scale is found, or the one given is taken."""
         if not self._enabled:
             return
+        start = self._start if new_scale is None else _check_scale("GradScaler: update: new_scale", new_scale)
         flags = [next(iter(found.values())) for found in self._found.values()]
         self._found, self._stepped = {}, set()
         if new_scale is not None:
-            self._start = float(new_scale)
+            self._start = start
             if self._scale is not None:
                 self._scale.fill_(self._start)
             return
@@ -174,12 +184,15 @@ class GradScaler:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes over a saved state, PyTorch's included."""
+        """Takes over a saved state, PyTorch's included; one that is refused changes nothing."""
+        where = "GradScaler.load_state_dict"
         if not self._enabled:
             return
-        if not state:
-            raise _core.ShapeError("GradScaler: load_state_dict: expected the state of an enabled scaler, got none")
-        self._start, self._start_growth = float(state["scale"]), int(state["_growth_tracker"])
+        mapping(where, state, ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"))
+        _check_factors(where, state["growth_factor"], state["backoff_factor"], state["growth_interval"])
+        start = _check_scale(f"{where}: scale", state["scale"])
+        self._start_growth = int(number(f"{where}: _growth_tracker", state["_growth_tracker"]))
+        self._start = start
         self._growth, self._backoff = state["growth_factor"], state["backoff_factor"]
         self._interval = state["growth_interval"]
         if self._scale is not None and self._since is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
+from ._checks import checked_schedule, mapping, refuse
 from .optimizers import Optimizer
 
 __all__ = [
@@ -75,9 +76,17 @@ class LRScheduler:
         return {k: list(v) if isinstance(v, list) else v for k, v in vars(self).items() if isinstance(v, plain)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes to a saved time."""
+        """Goes to a saved time; a state that is refused changes nothing."""
+        checked_schedule(self, state)
+        kept = dict(vars(self))
         vars(self).update(state)
-        self._apply()
+        try:
+            self._apply()
+        except Exception:
+            vars(self).clear()
+            vars(self).update(kept)
+            self._apply()
+            raise
 
 
 class StepLR(LRScheduler):
@@ -296,9 +305,16 @@ class SequentialLR(LRScheduler):
         return {**own, "schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes to a saved time."""
-        for part, saved in zip(self._schedulers, state["schedulers"], strict=True):
-            part.load_state_dict(saved)
+        """Goes to a saved time; a state that is refused changes nothing."""
+        checked_schedule(self, state)
+        mapping("SequentialLR.load_state_dict", state, ("schedulers",))
+        saved = state["schedulers"]
+        if not isinstance(saved, (list, tuple)) or len(saved) != len(self._schedulers):
+            refuse("SequentialLR.load_state_dict: schedulers", f"{len(self._schedulers)} states", saved)
+        for part, own in zip(self._schedulers, saved, strict=True):
+            checked_schedule(part, own)
+        for part, own in zip(self._schedulers, saved, strict=True):
+            part.load_state_dict(own)
         super().load_state_dict({k: v for k, v in state.items() if k != "schedulers"})
 
 
@@ -472,5 +488,6 @@ class ReduceLROnPlateau:
         return {k: v for k, v in vars(self).items() if k != "optimizer"}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes over a saved state."""
+        """Takes over a saved state; one that is refused changes nothing."""
+        checked_schedule(self, state)
         vars(self).update(state)

@@ -8,15 +8,13 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._creation import as_tensor, tensor
-from ..autograd import enable_grad
+from .._creation import tensor
+from ..autograd import enable_grad, no_grad
 from ..nn.utils import by_kind
+from ._checks import number
+from ._saved import checked_state
 
 __all__ = ["SGD", "Adam", "AdamW", "Lion", "Optimizer", "RMSprop"]
-
-# Options of PyTorch's groups that say how it computes, or that must be off.
-_TORCH_ONLY = {"foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"}
-_TORCH_UNSUPPORTED = {"amsgrad", "maximize"}
 
 
 def _fail(optimizer: Any, text: str) -> None:
@@ -48,7 +46,18 @@ class _Engine:
     def __init__(self, parameters: list[Tensor], names: tuple[str, ...], settings: dict) -> None:
         self.parameters, self.names = parameters, names
         self.places = [p.data_ptr() for p in parameters]
-        self.core = _core._MultiTensorOptimizer([p.detach() for p in parameters], **settings)
+        self.packed = [p.detach() if p.is_contiguous else p.detach().contiguous() for p in parameters]
+        self.core = _core._MultiTensorOptimizer(self.packed, **settings)
+
+    def step(self, skip: Tensor | None) -> None:
+        """One step; parameters with gaps or another order in memory go through packed copies."""
+        strided = [(p.detach(), q) for p, q in zip(self.parameters, self.packed, strict=True) if not p.is_contiguous]
+        with no_grad():
+            if strided:
+                _core.assign([q for _, q in strided], [p for p, _ in strided])
+            self.core.step([p.grad for p in self.parameters], skip)
+            if strided:
+                _core.assign([p for p, _ in strided], [q for _, q in strided])
 
     def current(self, names: tuple[str, ...]) -> bool:
         return self.names == names and self.places == [p.data_ptr() for p in self.parameters]
@@ -79,6 +88,7 @@ class Optimizer:
     """
 
     _rule = ""
+    _optional: tuple[str, ...] = ()  # states that a saved parameter may lack
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -95,7 +105,12 @@ class Optimizer:
 
     def add_param_group(self, group: dict[str, Any]) -> None:
         """Adds tensors, with options of their own."""
+        if not isinstance(group, dict) or "params" not in group:
+            got = f"keys {list(group)}" if isinstance(group, dict) else type(group).__name__
+            _fail(self, f"params: expected groups that are dicts with 'params', got {got}")
         chosen = group["params"]
+        if not isinstance(chosen, Iterable):
+            _fail(self, f"params: expected tensors in a group, got {type(chosen).__name__}")
         made = {**self.defaults, **group, "params": [chosen] if isinstance(chosen, Tensor) else list(chosen)}
         if not made["params"]:
             _fail(self, "params: expected at least one tensor in a group, got none")
@@ -103,6 +118,12 @@ class Optimizer:
         for p in made["params"]:
             if not isinstance(p, Tensor) or not p.requires_grad or not p.is_leaf:
                 _fail(self, f"params: expected leaf tensors that require grad, got {p!r:.60}")
+            if not p.is_floating_point():
+                raise _core.DTypeError(
+                    f"{type(self).__name__}: params: expected floating-point parameters, got {p.dtype}"
+                )
+            if any(n > 1 and stride == 0 for n, stride in zip(p.shape, p.strides, strict=True)):
+                _fail(self, f"params: expected elements with memory of their own, got strides {p.strides}")
             if id(p) in taken:
                 _fail(self, "params: expected every tensor once, got one twice")
             taken.add(id(p))
@@ -110,14 +131,18 @@ class Optimizer:
         self.param_groups.append(_Group(made, self._push))
 
     def _check(self, group: dict[str, Any]) -> None:
-        if not (group["lr"] >= 0 and math.isfinite(group["lr"])):
-            _fail(self, f"lr: expected a number >= 0, got {group['lr']}")
-        for name in ("weight_decay", "eps", "momentum"):
-            if name in group and not group[name] >= 0:
-                _fail(self, f"{name}: expected a number >= 0, got {group[name]}")
-        for beta in group.get("betas", ()):
-            if not 0 <= beta < 1:
-                _fail(self, f"betas: expected numbers in [0, 1), got {group['betas']}")
+        name = type(self).__name__
+        for option in ("lr", "weight_decay", "eps", "momentum"):
+            if option in group:
+                number(f"{name}: {option}", group[option])
+        if "dampening" in group:
+            number(f"{name}: dampening", group["dampening"], -math.inf, wanted="a finite number")
+        if "betas" in group:
+            betas = group["betas"]
+            if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+                _fail(self, f"betas: expected two numbers in [0, 1), got {betas!r:.200}")
+            for beta in betas:
+                number(f"{name}: betas", beta, below=1.0, wanted="numbers in [0, 1)")
 
     # Settings as the engine takes them --------------------------------------------------------------------------------
 
@@ -160,7 +185,7 @@ class Optimizer:
             for engine in self._engines_of(index, group):
                 engine.core.set(**self._numbers(group))
                 skip = None if self._skip is None else self._skip[str(engine.parameters[0].device)]
-                engine.core.step([p.grad for p in engine.parameters], skip)
+                engine.step(skip)
         return loss
 
     def _engines_of(self, index: int, group: dict[str, Any]) -> list[_Engine]:
@@ -204,43 +229,35 @@ class Optimizer:
         return {"state": dict(sorted(found.items())), "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what state_dict() of the same kind of optimizer returned, PyTorch's included."""
-        groups, saved = state_dict["param_groups"], state_dict["state"]
-        sizes, given = [[len(g["params"]) for g in which] for which in (self.param_groups, groups)]
-        if given != sizes:
-            _fail(self, f"load_state_dict: expected groups of {sizes} parameters, got {given}")
-        merged = [{**own, **self._options(other)} for own, other in zip(self.param_groups, groups, strict=True)]
-        for group in merged:
-            self._check(group)
-        self._engines = {}
-        for index, (own, other) in enumerate(zip(self.param_groups, groups, strict=True)):
-            own.update({k: v for k, v in merged[index].items() if k != "params"})
-            place = {id(p): n for p, n in zip(own["params"], other["params"], strict=True)}
-            if not any(n in saved for n in place.values()):
+        """Takes over what state_dict() of the same kind of optimizer returned, PyTorch's included.
+
+        Groups, names, shapes and dtypes are checked first: a state that is refused changes nothing.
+        """
+        where = f"{type(self).__name__}.load_state_dict"
+        merged, found = checked_state(self, where, state_dict)
+        engines = {}
+        for index, group in enumerate(merged):
+            if not any(id(p) in found for p in group["params"]):
                 continue
-            self._engines[index] = self._build(own)
-            for p, states, progress in (entry for e in self._engines[index] for entry in e.states()):
-                entry = saved.get(place[id(p)], {})
-                for name in states.keys() & {k for k, v in entry.items() if v is not None}:
-                    states[name].copy_(as_tensor(entry[name]))
-                progress.copy_(self._progress(own, entry))
+            engines[index] = self._build(group)
+            for p, states, progress in (entry for e in engines[index] for entry in e.states()):
+                saved, numbers = found.get(id(p), ({}, [0.0, 0.0, 0.0]))
+                for name in states.keys() & saved.keys():
+                    states[name].copy_(saved[name])
+                progress.copy_(tensor(numbers, dtype=_core.float64))
+        self._engines = {}
+        for own, group in zip(self.param_groups, merged, strict=True):
+            own.update({k: v for k, v in group.items() if k != "params"})
+        self._engines = engines
 
-    def _options(self, group: dict[str, Any]) -> dict[str, Any]:
-        """Those of a saved group that mean something here."""
-        for name in _TORCH_UNSUPPORTED & group.keys():
-            if group[name]:
-                _fail(self, f"load_state_dict: {name}: expected False, got {group[name]}")
-        out = {k: v for k, v in group.items() if k not in {"params", *_TORCH_ONLY, *_TORCH_UNSUPPORTED}}
-        out["lr"] = float(out["lr"])
-        return {k: tuple(v) if isinstance(v, list) else v for k, v in out.items()}
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {k: v for k, v in vars(self).items() if k not in ("_engines", "_skip", "param_groups")}
+        return {"attributes": kept, "groups": [dict(g) for g in self.param_groups], "state": self.state_dict()}
 
-    def _progress(self, group: dict[str, Any], entry: dict[str, Any]) -> Tensor:
-        """Bias corrections and steps of a saved state; PyTorch saves the steps only, and SGD's not even those."""
-        steps = float(entry.get("step", 1.0 if entry.get("momentum_buffer") is not None else 0.0))
-        numbers = self._numbers(group)
-        kept = entry.get("bias_correction")
-        corrections = [1 - numbers.get(b, 0.0) ** steps for b in ("beta1", "beta2")] if kept is None else kept.tolist()
-        return tensor([*corrections, steps], dtype=_core.float64)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state["attributes"], _engines={}, _skip=None)
+        self.param_groups = [_Group(group, self._push) for group in state["groups"]]
+        self.load_state_dict(state["state"])
 
     def __repr__(self) -> str:
         options = [", ".join(f"{k}={v}" for k, v in g.items() if k != "params") for g in self.param_groups]
@@ -260,7 +277,7 @@ class SGD(Optimizer):
     0.5
     """
 
-    _rule = "sgd"
+    _rule, _optional = "sgd", ("momentum_buffer",)
 
     def __init__(
         self,
@@ -313,7 +330,7 @@ class RMSprop(Optimizer):
     tensor([0.9000])
     """
 
-    _rule = "rmsprop"
+    _rule, _optional = "rmsprop", ("grad_avg", "momentum_buffer")
 
     def __init__(
         self,
@@ -337,8 +354,7 @@ class RMSprop(Optimizer):
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
-        if not 0 <= group["alpha"] <= 1:
-            _fail(self, f"alpha: expected a number in [0, 1], got {group['alpha']}")
+        number("RMSprop: alpha", group["alpha"], below=math.nextafter(1, 2), wanted="a number in [0, 1]")
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, float]:
         decay = {"lr": group["lr"], "weight_decay": group["weight_decay"]}
@@ -390,7 +406,7 @@ class Adam(_Betas):
         eps: float = 1e-8,
         weight_decay: float = 0,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay})
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
 
 class AdamW(Adam):
@@ -437,7 +453,7 @@ class Lion(_Betas):
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": tuple(betas), "weight_decay": weight_decay})
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
 
     def _names(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg",)
