@@ -20,7 +20,8 @@ def test_against_the_reverse_recurrence(T, dtype, device, rng):
 
 @pytest.mark.parametrize(("K", "V"), [(64, 128), (128, 64), (1, 5), (60, 1), (256, 7), (5, 256)])
 def test_widths(K, V, device, rng):
-    check_backward(Case(rng, B=1, H=1, T=67, K=K, V=V), device)
+    # Keys of one channel are all parallel, and beta comes near 1: the bounds of key cosine 0.9 and more.
+    check_backward(Case(rng, B=1, H=1, T=67, K=K, V=V), device, factor=3 if K == 1 else 1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
