@@ -113,6 +113,18 @@ def test_schedules_refused_change_nothing():
         assert schedule.state_dict() == before
 
 
+def test_a_sequence_of_schedules_refused_changes_nothing():
+    optimizer = stepped()[1]
+    parts = [optim.lr_scheduler.LinearWarmup(optimizer, 2), optim.lr_scheduler.StepLR(optimizer, 2)]
+    schedule = optim.lr_scheduler.SequentialLR(optimizer, parts, [2])
+    before, rate = schedule.state_dict(), optimizer.lr
+    first, second = before["schedulers"]
+    for saved in ([first], [{**first, "last_epoch": 1}, {**second, "gamma": "a"}], "ab"):
+        with pytest.raises(ValueError, match=r"LR.load_state_dict: .*expected"):
+            schedule.load_state_dict({**before, "schedulers": saved})
+        assert schedule.state_dict() == before and optimizer.lr == rate
+
+
 MAKERS = {
     "sgd": lambda p: optim.SGD(p, 0.1, momentum=0.9),
     "adam": lambda p: optim.Adam(p, 0.1),
