@@ -167,3 +167,33 @@ def test_saving_from_a_device_takes_one_tensor_at_a_time(tmp_path, vulkan):
         """
     )
     assert float(done.stdout) < 64 << 20, "expected less than a quarter of the 256 MB that were saved"
+
+
+@pytest.mark.parametrize("name", ["nope.npz", "nope.safetensors", "nope.safetensors.index.json"])
+def test_a_missing_file_is_a_missing_file(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match="nope"):
+        vkml.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_names_that_no_file_can_hold(tmp_path, suffix):
+    t = vkml.ones(2)
+    path = tmp_path / f"u{suffix}"
+    for call in (
+        lambda: vkml.save(path, {"\ud800": t}),
+        lambda: vkml.save(path, {"a": {"\ud800": t}}),
+        lambda: vkml.save(path, {"a": t}, {"\ud800": "b"}),
+        lambda: vkml.save(path, {"a": t}, {"b": "\ud800"}),
+    ):
+        with pytest.raises(vkml.ShapeError, match=r"save: .*expected text that UTF-8 can hold, got"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_module_names_the_value_it_refuses():
+    layer = vkml.nn.Linear(2, 1, bias=False)
+    before = layer.weight.tolist()
+    for value in ("a", None, [[1.0], [2.0, 3.0]], object()):
+        with pytest.raises((ValueError, TypeError), match=r"^load_state_dict: weight: expected a tensor of shape"):
+            layer.load_state_dict({"weight": value})
+    assert layer.weight.tolist() == before

@@ -1,4 +1,4 @@
-"""States of optimizers, averages, scalers and schedules: refused as a whole, copied and pickled; parameters with gaps."""
+"""States that are refused as a whole, copies and pickles of optimizers, and parameters with gaps."""
 
 import copy
 import pickle
@@ -67,7 +67,7 @@ def test_a_refused_state_changes_nothing(name):
     state = other.state_dict()
     damage(state)
     before = plain(optimizer.state_dict())
-    with pytest.raises((ValueError, vkml.DTypeError), match="^Adam.*expected") as caught:
+    with pytest.raises((ValueError, vkml.DTypeError), match=r"^Adam.*expected") as caught:
         optimizer.load_state_dict(state)
     assert caught.match(text)
     assert plain(optimizer.state_dict()) == before
@@ -84,7 +84,7 @@ def test_averages_refused_change_nothing(value):
     state = {"decay": 0.9, "updates": 4, "averages": {n: t + 1 for n, t in ema.averages.items()}}
     state["averages"][list(ema.averages)[-1]] = value
     before = {n: t.tolist() for n, t in ema.averages.items()}
-    with pytest.raises(ValueError, match="^EMA.load_state_dict: .*expected"):
+    with pytest.raises(ValueError, match=r"^EMA.load_state_dict: .*expected"):
         ema.load_state_dict(state)
     assert {n: t.tolist() for n, t in ema.averages.items()} == before and (ema.decay, ema.updates) == (0.5, 0)
     for missing in ("decay", "updates", "averages"):
@@ -111,6 +111,18 @@ def test_schedules_refused_change_nothing():
         with pytest.raises(ValueError, match=r"StepLR.load_state_dict: .*expected"):
             schedule.load_state_dict(state)
         assert schedule.state_dict() == before
+
+
+def test_a_sequence_of_schedules_refused_changes_nothing():
+    optimizer = stepped()[1]
+    parts = [optim.lr_scheduler.LinearWarmup(optimizer, 2), optim.lr_scheduler.StepLR(optimizer, 2)]
+    schedule = optim.lr_scheduler.SequentialLR(optimizer, parts, [2])
+    before, rate = schedule.state_dict(), optimizer.lr
+    first, second = before["schedulers"]
+    for saved in ([first], [{**first, "last_epoch": 1}, {**second, "gamma": "a"}], "ab"):
+        with pytest.raises(ValueError, match=r"LR.load_state_dict: .*expected"):
+            schedule.load_state_dict({**before, "schedulers": saved})
+        assert schedule.state_dict() == before and optimizer.lr == rate
 
 
 MAKERS = {

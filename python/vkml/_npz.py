@@ -92,6 +92,8 @@ def _zlib_error() -> type[Exception]:
 def read_npz(path: Path, device: Any, ratio: float) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         archive = zipfile.ZipFile(path)
+    except (FileNotFoundError, PermissionError, IsADirectoryError):  # as for any other file
+        raise
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         return fail(path, f"expected a zip archive, got {type(error).__name__}: {error}")
     with archive:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._batches import batch_of, takes_arrays
 from ._core import Tensor
 from ._creation import tensor
 from ._prefetch import ordered
@@ -18,6 +19,10 @@ __all__ = ["ArrayDataset", "Compose", "DataLoader", "Dataset", "RandomCrop", "Ra
 
 class Dataset:
     """Base: `__len__`, and `__getitem__` of an array of indices (or of one index: its results are then collated).
+
+    A class says which with `takes_arrays = True` or `False`. Of one that does not, DataLoader finds out when it first
+    reads: it asks for the first items by an array and one at a time. An array it is if both answers hold the same
+    values, or if a single index is refused; one at a time if the array is (by any exception), or if they differ.
 
     Examples
     --------
@@ -29,6 +34,8 @@ class Dataset:
     >>> [x.tolist() for (x,) in vkml.data.DataLoader(Squares(), batch_size=2)]
     [[0, 1], [4, 9]]
     """
+
+    takes_arrays: bool | None = None
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -94,31 +101,27 @@ def split(dataset: Any, fraction: float, seed: int = 0) -> tuple[Subset, Subset]
     """
     if not 0 <= fraction <= 1:
         raise _core.ShapeError(f"split: fraction: expected a number in [0, 1], got {fraction}")
+    _index("split: seed", seed, 0)
     order = np.random.default_rng(seed).permutation(len(dataset))
     first = round(fraction * len(dataset))
     return Subset(dataset, order[:first]), Subset(dataset, order[first:])
 
 
-def _collate(items: list[Any]) -> Any:
-    if isinstance(items[0], (tuple, list)):
-        return tuple(np.stack([np.asarray(x) for x in column]) for column in zip(*items, strict=True))
-    return np.stack([np.asarray(x) for x in items])
+def _unwrapped(dataset: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
+    """The dataset below subsets, and its indices."""
+    while isinstance(dataset, Subset) and type(dataset).__getitem__ is Subset.__getitem__:
+        dataset, indices = dataset.dataset, dataset.indices[indices]
+    return dataset, indices
 
 
-def _takes_arrays(dataset: Any, indices: np.ndarray) -> Any:
-    """A batch, whether the dataset takes an array of indices or one at a time."""
-    if isinstance(dataset, (ArrayDataset, Subset)):
-        if isinstance(dataset, Subset):
-            return _takes_arrays(dataset.dataset, dataset.indices[indices])
-        return dataset[indices]
+def _index(where: str, value: Any, least: int) -> int:
     try:
-        batch = dataset[indices]
-    except (TypeError, IndexError, ValueError, KeyError):
-        return _collate([dataset[int(i)] for i in indices])
-    first = batch[0] if isinstance(batch, (tuple, list)) else batch
-    if hasattr(first, "__len__") and len(first) == len(indices):
-        return batch
-    return _collate([dataset[int(i)] for i in indices])
+        found = operator.index(value)
+    except TypeError:
+        found = least - 1
+    if found < least:
+        raise _core.ShapeError(f"{where}: expected a whole number >= {least}, got {value!r:.60}")
+    return found
 
 
 class DataLoader:
@@ -163,16 +166,17 @@ class DataLoader:
         workers: int = 1,
     ) -> None:
         for name, value, least in (("batch_size", batch_size, 1), ("prefetch", prefetch, 0), ("workers", workers, 1)):
-            if operator.index(value) < least:
-                raise _core.ShapeError(f"DataLoader: {name}: expected a number >= {least}, got {value}")
+            _index(f"DataLoader: {name}", value, least)
+        _index("DataLoader: seed", seed, 0)
         self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
         self.seed, self.device, self.transform = seed, device, transform
         self.prefetch, self.workers = prefetch, workers
         self.epoch = 0
+        self._asked: tuple[Any, bool] | None = None  # a dataset, and whether it takes arrays
 
     def set_epoch(self, epoch: int) -> None:
         """The epoch of the next iter()."""
-        self.epoch = epoch
+        self.epoch = _index("DataLoader: set_epoch: epoch", epoch, 0)
 
     def __repr__(self) -> str:
         return f"DataLoader({len(self)} batches of {self.batch_size}, shuffle={self.shuffle}, device={self.device})"
@@ -185,14 +189,23 @@ class DataLoader:
         epoch, self.epoch = self.epoch, self.epoch + 1
         return self._batches(epoch)
 
+    def _takes_arrays(self) -> bool:
+        dataset, indices = _unwrapped(self.dataset, np.arange(len(self.dataset)))
+        if self._asked is None or self._asked[0] is not dataset:
+            known = isinstance(dataset, ArrayDataset) and type(dataset).__getitem__ is ArrayDataset.__getitem__
+            self._asked = (dataset, known or takes_arrays(dataset, indices))
+        return self._asked[1]
+
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
         n, size = len(self.dataset), self.batch_size
         order = np.random.default_rng(self.seed + epoch).permutation(n) if self.shuffle else np.arange(n)
         generator = np.random.default_rng([self.seed, epoch, 0x7A11])
         device = _core.get_default_device() if self.device is None else self.device  # a worker has no scopes of its own
 
+        arrays = len(self) > 0 and self._takes_arrays()
+
         def read(i: int) -> tuple:
-            batch = _takes_arrays(self.dataset, order[i * size : (i + 1) * size])
+            batch = batch_of(*_unwrapped(self.dataset, order[i * size : (i + 1) * size]), arrays)
             return tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
 
         def change(arrays: tuple) -> tuple:

@@ -82,11 +82,19 @@ def _checkpoint(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]
 # Saving ---------------------------------------------------------------------------------------------------------------
 
 
+def _check_text(where: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _core.ShapeError(f"{where}: expected text that UTF-8 can hold, got {text!a:.200}") from None
+
+
 def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
     out = {}
     for name, value in given.items():
         if not isinstance(name, str):
             raise _core.DTypeError(f"save: expected names that are strings, got {name!r}")
+        _check_text("save", name)
         if name == METADATA:
             raise _core.ShapeError(f"save: expected a name other than {METADATA}")
         out[name] = value if isinstance(value, Tensor) else as_tensor(value, device="cpu")
@@ -99,6 +107,8 @@ def _check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
     for key, value in out.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise _core.DTypeError(f"save: metadata: expected strings, got {key!r}: {value!r}")
+        _check_text("save: metadata", key)
+        _check_text("save: metadata", value)
         if key == STRUCTURE:
             raise _core.ShapeError(f"save: metadata: expected a name other than {STRUCTURE}")
     return out

@@ -418,7 +418,13 @@ class Module:
         values = {}
         for name in own:
             if name in state_dict:
-                value = as_tensor(state_dict[name]).detach()
+                try:
+                    value = as_tensor(state_dict[name]).detach()
+                except (TypeError, ValueError, _core.Error):  # as_tensor would speak of itself
+                    raise _core.DTypeError(
+                        f"load_state_dict: {name}: expected a tensor of shape {own[name].shape}, "
+                        f"got {type(state_dict[name]).__name__}"
+                    ) from None
                 if value.shape != own[name].shape:
                     raise _core.ShapeError(
                         f"load_state_dict: {name}: expected shape {own[name].shape}, got {value.shape}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -33,6 +34,16 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [g for g in found if g is not None]
 
 
+def _check(where: str, value: Any) -> None:
+    if not isinstance(value, Tensor) and not (isinstance(value, numbers.Real) and float(value) >= 0):
+        raise _core.ShapeError(f"{where}: expected a number >= 0, got {value!r:.60}")
+
+
+def _check_norm_type(where: str, norm_type: Any) -> None:
+    if not (isinstance(norm_type, numbers.Real) and float(norm_type) > 0):
+        raise _core.ShapeError(f"{where}: norm_type: expected a number above 0, got {norm_type!r:.60}")
+
+
 def clip_grad_norm_(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Tensor:
@@ -47,8 +58,8 @@ def clip_grad_norm_(
     >>> vkml.nn.utils.clip_grad_norm_([p], 1.0).item()
     5.0
     """
-    if norm_type <= 0 or math.isnan(norm_type):
-        raise _core.ShapeError(f"clip_grad_norm_: norm_type: expected a number above 0, got {norm_type}")
+    _check("clip_grad_norm_: max_norm", max_norm)
+    _check_norm_type("clip_grad_norm_", norm_type)
     chosen = _gradients(parameters)
     if not chosen:
         return zeros(())
@@ -73,6 +84,7 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0) -> Tensor:
     >>> vkml.nn.utils.get_total_norm([vkml.tensor([3.0]), vkml.tensor([4.0])]).item()
     5.0
     """
+    _check_norm_type("get_total_norm", norm_type)
     chosen = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     return _total_norm(chosen, float(norm_type)) if chosen else zeros(())
 
@@ -105,6 +117,7 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     >>> w.grad
     tensor([ 2., -4.])
     """
+    _check("clip_grad_value_: clip_value", clip_value)
     with no_grad():
         for g in _gradients(parameters):
             g.assign_(_core.clamp(g, -clip_value, clip_value))

@@ -10,7 +10,7 @@ from .. import _core
 from .._core import Tensor
 from .._creation import as_tensor
 
-__all__ = ["array", "as_number", "checked_schedule", "mapping", "number", "refuse"]
+__all__ = ["array", "as_number", "check_number", "check_setting", "checked_schedule", "mapping", "number", "refuse"]
 
 
 def refuse(where: str, wanted: str, got: Any) -> NoReturn:
@@ -63,6 +63,13 @@ def checked_schedule(schedule: Any, state: Any) -> None:
     where = f"{type(schedule).__name__}.load_state_dict"
     mapping(where, state, ("last_epoch",))
     number(f"{where}: last_epoch", state["last_epoch"])
+    if hasattr(schedule, "_schedulers"):
+        mapping(where, state, ("schedulers",))
+        saved = state["schedulers"]
+        if not isinstance(saved, (list, tuple)) or len(saved) != len(schedule._schedulers):
+            refuse(f"{where}: schedulers", f"{len(schedule._schedulers)} states", saved)
+        for part, part_state in zip(schedule._schedulers, saved, strict=True):
+            checked_schedule(part, part_state)
     for name, own in vars(schedule).items():
         if name not in state or own is None or state[name] is None:
             continue
@@ -73,3 +80,14 @@ def checked_schedule(schedule: Any, state: Any) -> None:
                 refuse(f"{where}: {name}", f"{len(own)} numbers", value)
         elif isinstance(own, (int, float)) and as_number(value) is None:
             refuse(f"{where}: {name}", "a number", value)
+
+
+def check_setting(schedule: Any, name: str, value: Any, good: bool, wanted: str) -> None:
+    if not good:
+        raise _core.ShapeError(f"{type(schedule).__name__}: {name}: expected {wanted}, got {value}")
+
+
+def check_number(
+    schedule: Any, name: str, value: Any, least: float = 0.0, most: float = math.inf, wanted: str = ""
+) -> None:
+    number(f"{type(schedule).__name__}: {name}", value, least, math.nextafter(most, math.inf), wanted)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
-from ._checks import checked_schedule, mapping, refuse
+from ._checks import check_number, check_setting, checked_schedule
 from .optimizers import Optimizer
 
 __all__ = [
@@ -25,11 +25,6 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
-
-
-def _check(schedule: Any, name: str, value: Any, good: bool, wanted: str) -> None:
-    if not good:
-        raise _core.ShapeError(f"{type(schedule).__name__}: {name}: expected {wanted}, got {value}")
 
 
 class LRScheduler:
@@ -50,8 +45,7 @@ class LRScheduler:
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = 0
+        self.base_lrs, self.last_epoch = [group["initial_lr"] for group in optimizer.param_groups], 0
         self._apply()
 
     def _rate(self, base: float, t: int, group: int) -> float:
@@ -104,7 +98,8 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
-        _check(self, "step_size", step_size, step_size >= 1, "a number >= 1")
+        check_number(self, "step_size", step_size, 1)
+        check_number(self, "gamma", gamma)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer)
 
@@ -128,6 +123,9 @@ class MultiStepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1) -> None:
+        for milestone in milestones:
+            check_number(self, "milestones", milestone)
+        check_number(self, "gamma", gamma)
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer)
 
@@ -148,6 +146,7 @@ class ExponentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float) -> None:
+        check_number(self, "gamma", gamma)
         self.gamma = gamma
         super().__init__(optimizer)
 
@@ -166,7 +165,8 @@ class ConstantLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5) -> None:
-        _check(self, "factor", factor, 0 <= factor <= 1, "a number in [0, 1]")
+        check_number(self, "factor", factor, 0, 1, "a number in [0, 1]")
+        check_number(self, "total_iters", total_iters)
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer)
 
@@ -189,8 +189,9 @@ class LinearLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5
     ) -> None:
-        _check(self, "start_factor", start_factor, 0 < start_factor <= 1, "a number in (0, 1]")
-        _check(self, "end_factor", end_factor, 0 <= end_factor <= 1, "a number in [0, 1]")
+        check_number(self, "start_factor", start_factor, math.nextafter(0, 1), 1, "a number in (0, 1]")
+        check_number(self, "end_factor", end_factor, 0, 1, "a number in [0, 1]")
+        check_number(self, "total_iters", total_iters, 1)
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer)
 
@@ -213,7 +214,8 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
-        _check(self, "T_max", T_max, T_max >= 1, "a number >= 1")
+        check_number(self, "T_max", T_max, 1)
+        check_number(self, "eta_min", eta_min)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer)
 
@@ -232,7 +234,7 @@ class LinearWarmup(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, warmup_steps: int) -> None:
-        _check(self, "warmup_steps", warmup_steps, warmup_steps >= 1, "a number >= 1")
+        check_number(self, "warmup_steps", warmup_steps, 1)
         self.warmup_steps = warmup_steps
         super().__init__(optimizer)
 
@@ -287,10 +289,12 @@ class SequentialLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int]) -> None:
         self._schedulers, self.milestones = list(schedulers), list(milestones)
         fits = len(self._schedulers) == len(self.milestones) + 1 and self.milestones == sorted(self.milestones)
-        _check(self, "milestones", self.milestones, fits, "rising times, one fewer than schedulers")
+        check_setting(self, "milestones", self.milestones, fits, "rising times, one fewer than schedulers")
         for s in self._schedulers:
             good = isinstance(s, LRScheduler) and s.optimizer is optimizer
-            _check(self, "schedulers", type(s).__name__, good, "schedules of the same optimizer that follow the time")
+            check_setting(
+                self, "schedulers", type(s).__name__, good, "schedules of the same optimizer that follow the time"
+            )
         super().__init__(optimizer)
 
     def _apply(self) -> None:
@@ -307,15 +311,10 @@ class SequentialLR(LRScheduler):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes to a saved time; a state that is refused changes nothing."""
         checked_schedule(self, state)
-        mapping("SequentialLR.load_state_dict", state, ("schedulers",))
-        saved = state["schedulers"]
-        if not isinstance(saved, (list, tuple)) or len(saved) != len(self._schedulers):
-            refuse("SequentialLR.load_state_dict: schedulers", f"{len(self._schedulers)} states", saved)
-        for part, own in zip(self._schedulers, saved, strict=True):
-            checked_schedule(part, own)
-        for part, own in zip(self._schedulers, saved, strict=True):
+        for part, own in zip(self._schedulers, state["schedulers"], strict=True):
             part.load_state_dict(own)
-        super().load_state_dict({k: v for k, v in state.items() if k != "schedulers"})
+        vars(self).update({k: v for k, v in state.items() if k != "schedulers"})
+        self._apply()
 
 
 def _cosine(start: float, end: float, done: float) -> float:
@@ -365,18 +364,23 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
     ) -> None:
         total = total_steps or (epochs or 0) * (steps_per_epoch or 0)
-        _check(self, "total_steps", total, total >= 1, "a number >= 1, or epochs and steps_per_epoch")
-        _check(self, "pct_start", pct_start, 0 <= pct_start <= 1, "a number in [0, 1]")
-        _check(self, "anneal_strategy", anneal_strategy, anneal_strategy in ("cos", "linear"), "cos or linear")
+        check_setting(self, "total_steps", total, total >= 1, "a number >= 1, or epochs and steps_per_epoch")
+        check_number(self, "pct_start", pct_start, 0, 1, "a number in [0, 1]")
+        check_number(self, "div_factor", div_factor, math.nextafter(0, 1), wanted="a finite number above 0")
+        check_number(self, "final_div_factor", final_div_factor, math.nextafter(0, 1), wanted="a finite number above 0")
+        check_number(self, "base_momentum", base_momentum, 0, 1, "a number in [0, 1]")
+        check_number(self, "max_momentum", max_momentum, 0, 1, "a number in [0, 1]")
+        check_setting(self, "anneal_strategy", anneal_strategy, anneal_strategy in ("cos", "linear"), "cos or linear")
         groups = optimizer.param_groups
         self.max_lrs = [float(max_lr)] * len(groups) if isinstance(max_lr, (int, float)) else list(max_lr)
-        _check(self, "max_lr", self.max_lrs, len(self.max_lrs) == len(groups), f"{len(groups)} rates")
-        self.cycle_momentum = cycle_momentum
+        check_setting(self, "max_lr", self.max_lrs, len(self.max_lrs) == len(groups), f"{len(groups)} rates")
+        for most in self.max_lrs:
+            check_number(self, "max_lr", most)
+        self.cycle_momentum, self.max_momentum = cycle_momentum, max_momentum
         movable = not cycle_momentum or all("momentum" in g or "betas" in g for g in groups)
-        _check(self, "cycle_momentum", cycle_momentum, movable, "False for an optimizer without momentum")
+        check_setting(self, "cycle_momentum", cycle_momentum, movable, "False for an optimizer without momentum")
         self.total_steps, self.anneal_strategy, self.three_phase = total, anneal_strategy, three_phase
-        self.pct_start, self.final_div_factor = pct_start, final_div_factor
-        self.base_momentum, self.max_momentum = base_momentum, max_momentum
+        self.pct_start, self.final_div_factor, self.base_momentum = pct_start, final_div_factor, base_momentum
         for group, most in zip(groups, self.max_lrs, strict=True):
             group["initial_lr"] = most / div_factor
         super().__init__(optimizer)
@@ -444,12 +448,16 @@ class ReduceLROnPlateau:
         min_lr: float | Sequence[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
-        _check(self, "factor", factor, factor < 1, "a number below 1")
-        _check(self, "mode", mode, mode in ("min", "max"), "min or max")
-        _check(self, "threshold_mode", threshold_mode, threshold_mode in ("rel", "abs"), "rel or abs")
+        check_number(self, "factor", factor, 0, math.nextafter(1, 0), "a number in [0, 1)")
+        for name, value in (("patience", patience), ("threshold", threshold), ("cooldown", cooldown), ("eps", eps)):
+            check_number(self, name, value)
+        check_setting(self, "mode", mode, mode in ("min", "max"), "min or max")
+        check_setting(self, "threshold_mode", threshold_mode, threshold_mode in ("rel", "abs"), "rel or abs")
         self.optimizer, count = optimizer, len(optimizer.param_groups)
         self.min_lrs = [float(min_lr)] * count if isinstance(min_lr, (int, float)) else list(min_lr)
-        _check(self, "min_lr", self.min_lrs, len(self.min_lrs) == count, f"{count} rates")
+        check_setting(self, "min_lr", self.min_lrs, len(self.min_lrs) == count, f"{count} rates")
+        for least in self.min_lrs:
+            check_number(self, "min_lr", least)
         self.mode, self.factor, self.patience, self.cooldown, self.eps = mode, factor, patience, cooldown, eps
         self.threshold, self.threshold_mode = threshold, threshold_mode
         self.best = math.inf if mode == "min" else -math.inf
@@ -479,9 +487,7 @@ class ReduceLROnPlateau:
                     group["lr"] = rate
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
 
-    def get_last_lr(self) -> list[float]:
-        """The rates that hold now, one per group."""
-        return [group["lr"] for group in self.optimizer.param_groups]
+    get_last_lr = LRScheduler.get_last_lr
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, whose own state holds the rates."""
