@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
@@ -54,12 +55,16 @@ Memory::desc describe(DType dtype, const std::int64_t (&strides)[4], std::int64_
     // The stride of an extent of 1 means nothing, but oneDNN looks at it: make it packed.
     if (columns == 1) steps[1] = 1;
     if (rows == 1) steps[0] = columns * steps[1];
-    const auto add_axis = [&](std::int64_t extent, std::int64_t stride, std::int64_t packed) {
-        dims.insert(dims.begin(), stride == 0 ? 1 : extent);  // oneDNN broadcasts an extent of 1
-        steps.insert(steps.begin(), stride == 0 ? packed : stride);
+    const auto add_axis = [&](std::int64_t extent, std::int64_t stride) {
+        // oneDNN broadcasts an extent of 1. Its stride lies beyond all others, or 3.7 takes the wrong batch axis where
+        // a batch is interleaved with rows.
+        std::int64_t beyond = 1;
+        for (std::size_t i = 0; i < dims.size(); i++) beyond = std::max(beyond, dims[i] * steps[i]);
+        dims.insert(dims.begin(), stride == 0 ? 1 : extent);
+        steps.insert(steps.begin(), stride == 0 ? beyond : stride);
     };
-    if (outer > 1 || inner > 1) add_axis(inner, strides[1], rows * columns);
-    if (outer > 1) add_axis(outer, strides[0], dims[0] * steps[0]);
+    if (outer > 1 || inner > 1) add_axis(inner, strides[1]);
+    if (outer > 1) add_axis(outer, strides[0]);
     return {dims, type, steps};
 }
 
@@ -79,6 +84,11 @@ dnnl::matmul::primitive_desc plan(const Memory::desc& a, const Memory::desc& b, 
 
 std::unique_ptr<Product> make(const MatmulProblem& p) {
     auto product = std::make_unique<Product>();
+#if DNNL_VERSION_MAJOR >= 3
+    // 3.7 adds a single row in another order than the rows of a batch where K is larger than this.
+    constexpr std::int64_t kLargestK = 1024;
+    if (p.k > kLargestK) return product;
+#endif
     const std::int64_t c_strides[4] = {p.inner * p.m * p.n, p.m * p.n, p.n, 1}, bias_strides[4] = {0, 0, p.n, 1};
     Memory::desc a, b, c, bias;
     dnnl::primitive_attr attributes;
