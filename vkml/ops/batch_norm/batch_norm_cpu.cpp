@@ -3,46 +3,14 @@
 #include <cmath>
 #include <vector>
 
-#include "vkml/core/float16.h"
 #include "vkml/ops/batch_norm/batch_norm_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/cpu/stored.h"
 
 namespace vkml {
 namespace {
 
-struct Half {
-    using Value = float;
-    std::uint16_t bits;
-    static float load(Half x) { return float_from_f16(x.bits); }
-    static Half store(float x) { return {f16_from_float(x)}; }
-};
-struct Bfloat {
-    using Value = float;
-    std::uint16_t bits;
-    static float load(Bfloat x) { return float_from_bf16(x.bits); }
-    static Bfloat store(float x) { return {bf16_from_float(x)}; }
-};
-template <class T>
-struct Plain {
-    using Value = T;
-    T bits;
-    static T load(Plain x) { return x.bits; }
-    static Plain store(T x) { return {x}; }
-};
-
-template <class F>
-void for_float(DType dtype, const F& f) {
-    switch (dtype) {
-        case DType::f64:
-            return f(Plain<double>{});
-        case DType::f16:
-            return f(Half{});
-        case DType::bf16:
-            return f(Bfloat{});
-        default:
-            return f(Plain<float>{});
-    }
-}
+using cpu::for_float, cpu::Half, cpu::Bfloat, cpu::Plain;
 
 template <class V>
 const V* values(Address p) {

@@ -4,32 +4,14 @@
 #include <type_traits>
 #include <vector>
 
-#include "vkml/core/float16.h"
 #include "vkml/ops/pool2d/pool2d_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/cpu/stored.h"
 
 namespace vkml {
 namespace {
 
-struct Half {
-    using Value = float;
-    std::uint16_t bits;
-    static float load(Half x) { return float_from_f16(x.bits); }
-    static Half store(float x) { return {f16_from_float(x)}; }
-};
-struct Bfloat {
-    using Value = float;
-    std::uint16_t bits;
-    static float load(Bfloat x) { return float_from_bf16(x.bits); }
-    static Bfloat store(float x) { return {bf16_from_float(x)}; }
-};
-template <class T>
-struct Plain {
-    using Value = T;
-    T bits;
-    static T load(Plain x) { return x.bits; }
-    static Plain store(T x) { return {x}; }
-};
+using cpu::for_float, cpu::Half, cpu::Bfloat, cpu::Plain;
 
 template <class V>
 bool is_nan(V value) {
@@ -153,20 +135,6 @@ void avg_pool_backward(const Pool2dBackwardArgs& a) {
         for (std::int64_t h = rows.start; h < rows.end; h++)
             for (std::int64_t w = columns.start; w < columns.end; w++) sums[h * a.w + w] += share;
     });
-}
-
-template <class F>
-void for_float(DType dtype, const F& f) {
-    switch (dtype) {
-        case DType::f64:
-            return f(Plain<double>{});
-        case DType::f16:
-            return f(Half{});
-        case DType::bf16:
-            return f(Bfloat{});
-        default:
-            return f(Plain<float>{});
-    }
 }
 
 }  // namespace
