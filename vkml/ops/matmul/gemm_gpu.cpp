@@ -90,9 +90,7 @@ void launch_plain(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
                          gemm_spec(args, false, p.activation), linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});
     // One order of sums whether or not the lines are aligned: a row alone may be where its matrix is not.
     const bool chained = !exact && p.problem.dtype != DType::f64 && is_floating(p.problem.dtype);
-    // Four vectors of each thread are in flight: as many threads as a line keeps busy.
-    const std::uint32_t wide = p.problem.dtype == DType::f32 ? 256 : 128;
-    const std::uint32_t threads = std::min(wide, on.limits().max_workgroup_invocations);
+    const std::uint32_t threads = std::min(256u, on.limits().max_workgroup_invocations);
     const Spec spec{static_cast<std::uint32_t>(p.activation), threads, vectors_along_k(p)};
     on.launch(chained ? gemv_vector_kernel : kernels[0][exact], p.problem.dtype, chained ? spec : Spec{},
               linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});

@@ -58,11 +58,12 @@ const Kernel* kernels_of(Pipeline pipeline) {
         case Pipeline::split_k_medium:
             return medium;
         case Pipeline::coopmat:
+        case Pipeline::split_k_coopmat:
             return cooperative().coopmat;
         case Pipeline::coopmat_large:
             return cooperative().coopmat_large;
         case Pipeline::coopmat_small:
-        case Pipeline::split_k_coopmat:
+        case Pipeline::split_k_coopmat_small:
             return cooperative().coopmat_small;
         default:
             return small;
@@ -102,21 +103,24 @@ GemmPackArgs pack_args(const GemmArgs& args, bool first) {
 
 bool reads_along(const GemmPackArgs& pack) { return std::abs(pack.k) <= std::abs(pack.line); }
 
-/// The axis that neighbouring threads read along, and whether they can read it in vectors.
-Spec pack_spec(const GemmPackArgs& pack, DType dtype) {
+constexpr std::uint32_t kPackThreads = 128, kPackLines = 64, kPackDepth = 32;  // as in gemm_pack.slang
+
+/// How a workgroup reads: the axis that neighbouring threads read along, whether they can in vectors, and how many
+/// slices one after another. Short runs for a small operand, which many workgroups finish sooner.
+struct PackPlan {
+    Spec spec;
+    Grid grid;
+};
+PackPlan plan_pack(const Stream& on, const GemmPackArgs& pack, DType dtype) {
     const bool along = reads_along(pack);
     const auto per = static_cast<std::int64_t>(16 / itemsize(dtype));
     const bool aligned = (along ? pack.k : pack.line) == 1 && (along ? pack.line : pack.k) % per == 0 &&
                          pack.outer % per == 0 && pack.inner % per == 0 && pack.from % 16 == 0;
-    return Spec{along, aligned};
-}
-
-constexpr std::uint32_t kPackThreads = 128, kPackLines = 64, kPackDepth = 128;  // as in gemm_pack.slang
-
-Grid pack_grid(const GemmPackArgs& pack) {
     const std::uint64_t lines = std::uint64_t{pack.batch} * pack.lines_padded;
-    return linear_grid(reads_along(pack) ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
-                                         : lines / kPackLines * ceil_div(pack.depth_padded, kPackDepth));
+    const std::uint64_t slices = pack.depth_padded / kPackDepth, tiles = lines / kPackLines * slices;
+    const std::uint32_t run = tiles < 16 * std::uint64_t{std::max(on.limits().compute_units, 16u)} ? 1 : 4;
+    return {Spec{along, aligned, run}, linear_grid(along ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
+                                                         : lines / kPackLines * ceil_div(slices, run))};
 }
 
 }  // namespace
@@ -144,8 +148,8 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
                                static_cast<std::int64_t>(pack.depth_padded)},
                               dtype, own.device());
     pack.to = copy.address();
-    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, pack_spec(pack, p.problem.dtype), pack_grid(pack), pack,
-              {own}, {copy});
+    const PackPlan plan = plan_pack(on, pack, p.problem.dtype);
+    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, plan.spec, plan.grid, pack, {own}, {copy});
     const std::int64_t matrix = std::int64_t{pack.lines_padded} * pack.depth_padded;
     const bool shared = pack.batch == 1;
     const std::int64_t inner = shared ? 0 : matrix, outer = shared ? 0 : matrix * args.batch_inner;
@@ -198,10 +202,10 @@ struct Halves {
 };
 
 /// Where the operand is packed along K, one kernel does all; else this one finds the peaks of parts.
-Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint32_t lines) {
+Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint32_t lines, std::uint32_t depth) {
     pack.batch = pack.batch_inner = 1, pack.outer = pack.inner = 0;
     pack.lines_padded = round_up(pack.lines, lines);
-    pack.depth_padded = round_up(pack.depth, 32);
+    pack.depth_padded = round_up(pack.depth, depth);
     const Device device = own.device();
     Halves halves{.own = own,
                   .lines = empty({std::int64_t{pack.lines_padded} * pack.depth_padded}, DType::f32, device),
@@ -209,7 +213,7 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
                   .partial = {},
                   .pack = pack};
     halves.pack.to = halves.lines.address(), halves.pack.peaks = halves.peaks.address();
-    const Spec spec = pack_spec(pack, DType::f32);
+    const Spec spec = plan_pack(on, pack, DType::f32).spec;
     if (reads_along(pack)) {
         on.launch(split_lines, DType::f32, spec, linear_grid(pack.lines_padded), halves.pack, {own},
                   {halves.lines, halves.peaks});
@@ -225,8 +229,8 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
 
 void finish_halves(Stream& on, const Halves& h) {
     if (!h.partial) return;
-    on.launch(pack_halves, DType::f32, pack_spec(h.pack, DType::f32), pack_grid(h.pack), h.pack, {h.own, h.partial},
-              {h.lines, h.peaks});
+    const PackPlan plan = plan_pack(on, h.pack, DType::f32);
+    on.launch(pack_halves, DType::f32, plan.spec, plan.grid, h.pack, {h.own, h.partial}, {h.lines, h.peaks});
 }
 
 }  // namespace
@@ -241,8 +245,8 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
         one.a += static_cast<Address>(o * args.a_outer + i * args.a_inner) * sizeof(float);
         one.b += static_cast<Address>(o * args.b_outer + i * args.b_inner) * sizeof(float);
         // Both begin before either ends, so that there is one barrier between the two steps.
-        const Halves a = begin_halves(on, p.a, pack_args(one, true), tile.m);
-        const Halves b = begin_halves(on, p.b, pack_args(one, false), tile.n);
+        const Halves a = begin_halves(on, p.a, pack_args(one, true), tile.m, tile.k);
+        const Halves b = begin_halves(on, p.b, pack_args(one, false), tile.n, tile.k);
         finish_halves(on, a);
         finish_halves(on, b);
         const GemmHighArgs high_args{.halves_a = a.lines.address(),
