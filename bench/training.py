@@ -9,6 +9,7 @@ process, with the pipeline cache as the run before left it. Exits with 1 if loss
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -39,7 +40,7 @@ print(time.perf_counter() - begin)
 def weights(rng: np.random.Generator) -> list[np.ndarray]:
     """Weight and bias of each layer, as torch.nn.Linear draws them."""
     out = []
-    for fan_in, fan_out in zip(WIDTHS[:-1], WIDTHS[1:], strict=True):
+    for fan_in, fan_out in itertools.pairwise(WIDTHS):
         bound = fan_in**-0.5
         for shape in ((fan_out, fan_in), (fan_out,)):
             out.append(rng.uniform(-bound, bound, shape).astype(np.float32))
@@ -54,7 +55,7 @@ class Step:
     ) -> None:
         nn = library.nn
         layers: list[Any] = []
-        for i, (fan_in, fan_out) in enumerate(zip(WIDTHS[:-1], WIDTHS[1:], strict=True)):
+        for i, (fan_in, fan_out) in enumerate(itertools.pairwise(WIDTHS)):
             layers += [nn.ReLU()] * (i > 0) + [nn.Linear(fan_in, fan_out)]
         self.model = nn.Sequential(*layers).to(device)
         make = library.from_numpy if hasattr(library, "from_numpy") else library.tensor
