@@ -40,6 +40,7 @@ bool other_forced(int path) {
 const char* refuses_wide(const Problem& p, const Limits& limits) {
     if (other_forced(0)) return "another path is asked for by name";
     if (p.K > 128) return "32 columns of a state of more than 128 rows do not fit";
+    if (limits.max_workgroup_invocations < 256) return "the device has no workgroups of 256";
     return limits.shared_memory < 32768 ? "the device has less than 32 KiB of shared memory" : nullptr;
 }
 const char* refuses_half(const Problem&, const Limits& limits) {
@@ -119,7 +120,7 @@ void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const St
                         from.s[3],           word(p_.T),       word(slab.tile0), widths_of(p_, slab.tiles, keep),
                         heads_packed(p_),    word(slab.head0), word(p_.heads()), word(spacing_tiles)};
     if (segment_ > 0 && slab.tiles > segment_) return scan_segments(slab, from, a, to, output, boundaries);
-    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {}, slab.tiles, keep), {word(slab.heads) * columns()}, a,
+    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {0, 0, 0, 0, output.defined()}, slab.tiles, keep), {word(slab.heads) * columns()}, a,
                    {from.storage}, {workspace_, to, output, boundaries});
 }
 
