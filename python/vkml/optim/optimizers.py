@@ -24,16 +24,19 @@ def _fail(optimizer: Any, text: str) -> None:
 class _Group(dict):
     """A parameter group whose numbers reach the device when they are set: a captured step then follows them."""
 
-    def __init__(self, values: dict[str, Any], changed: Callable[[_Group], None]) -> None:
+    def __init__(
+        self, values: dict[str, Any], check: Callable[[dict], None], changed: Callable[[_Group], None]
+    ) -> None:
         super().__init__(values)
-        self._changed = changed
+        self._check, self._changed = check, changed
 
     def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, value)
-        self._changed(self)
+        self.update({name: value})
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        super().update(*args, **kwargs)
+        values = dict(*args, **kwargs)
+        self._check(values)
+        super().update(values)
         self._changed(self)
 
     def __reduce__(self) -> tuple:
@@ -128,7 +131,7 @@ class Optimizer:
                 _fail(self, "params: expected every tensor once, got one twice")
             taken.add(id(p))
         self._check(made)
-        self.param_groups.append(_Group(made, self._push))
+        self.param_groups.append(_Group(made, self._check_finite, self._push))
 
     def _check(self, group: dict[str, Any]) -> None:
         name = type(self).__name__
@@ -143,6 +146,11 @@ class Optimizer:
                 _fail(self, f"betas: expected two numbers in [0, 1), got {betas!r:.200}")
             for beta in betas:
                 number(f"{name}: betas", beta, below=1.0, wanted="numbers in [0, 1)")
+
+    def _check_finite(self, values: dict[str, Any]) -> None:
+        for option in ("lr", "weight_decay", "eps", "momentum", "dampening"):
+            if option in values:
+                number(f"{type(self).__name__}: {option}", values[option], -math.inf, wanted="a finite number")
 
     # Settings as the engine takes them --------------------------------------------------------------------------------
 
@@ -256,7 +264,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state["attributes"], _engines={}, _skip=None)
-        self.param_groups = [_Group(group, self._push) for group in state["groups"]]
+        self.param_groups = [_Group(group, self._check_finite, self._push) for group in state["groups"]]
         self.load_state_dict(state["state"])
 
     def __repr__(self) -> str:
