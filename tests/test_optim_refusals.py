@@ -21,6 +21,8 @@ def schedule(name, *args, **options):
 BAD = {optim.Adam: {"eps": (INF, NAN, -1, "a", None), "betas": ((0.9,), (0.9, 0.99, 0.999), 0.9, None, (0.9, "a"))}}
 BAD[optim.AdamW] = BAD[optim.Adam]
 BAD[optim.Lion] = {"betas": ((0.9,), (0.9, NAN), (-0.1, 0.9))}
+BAD[optim.NAdam] = {**BAD[optim.Adam], "momentum_decay": (INF, NAN, -1, "a", None)}
+BAD[optim.Adagrad] = {"eps": (NAN, -1), "lr_decay": (NAN, -1, "a"), "initial_accumulator_value": (INF, -1, None)}
 BAD[optim.SGD] = {"momentum": (INF, NAN, -1, "a"), "dampening": (NAN, INF, "a", None)}
 BAD[optim.RMSprop] = {"momentum": (INF,), "eps": (INF,), "alpha": (NAN, 2, -1, "a")}
 OPTIMIZERS = [

@@ -44,7 +44,8 @@ NN = """
     utils
 """.split()  # noqa: SIM905
 OPTIM = """
-    EMA SGD Adam AdamW GradScaler Lion Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_ lr_scheduler
+    EMA SGD Adagrad Adam AdamW GradScaler Lion NAdam Optimizer RMSProp RMSprop clip_grad_norm_ clip_grad_value_
+    lr_scheduler
 """.split()  # noqa: SIM905
 DATA = """
     ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset split
