@@ -22,6 +22,7 @@ Stream::Stream(std::unique_ptr<Backend> backend)
     : backend_(std::move(backend)),
       device_(backend_->device()),
       pool_(*backend_, MemoryKind::device),
+      shared_pool_(*backend_, MemoryKind::shared),
       staging_pool_(*backend_, MemoryKind::host),
       batch_(kFirstBatch),
       synchronous_(backend_->synchronous()) {
@@ -46,6 +47,36 @@ Storage Stream::allocate(std::size_t bytes) {
         empty_cache();
         return pool_.allocate(bytes);
     }
+}
+
+Storage Stream::allocate_shared(std::size_t bytes) {
+    {
+        std::lock_guard lock(mutex_);
+        require_outside_capture("an exchange with CUDA");
+    }
+    try {
+        return shared_pool_.allocate(bytes);
+    } catch (const OutOfMemoryError&) {
+        empty_cache();
+        return shared_pool_.allocate(bytes);
+    }
+}
+
+MemoryStats Stream::memory_stats() const {
+    MemoryStats all = pool_.stats();
+    all += shared_pool_.stats();
+    return all;
+}
+
+std::vector<PoolSlab> Stream::memory_snapshot() const {
+    std::vector<PoolSlab> all = pool_.snapshot(), shared = shared_pool_.snapshot();
+    all.insert(all.end(), shared.begin(), shared.end());
+    return all;
+}
+
+void Stream::reset_peak_memory() {
+    pool_.reset_peak();
+    shared_pool_.reset_peak();
 }
 
 void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
@@ -244,6 +275,7 @@ void Stream::empty_cache() {
     backend_->wait(submit_locked());
     retire_staging(true);
     pool_.trim();
+    shared_pool_.trim();
     staging_pool_.trim();
     drop_parked();
 }

@@ -56,6 +56,10 @@ class Stream {
     /// Memory in stream order: what it held before is overwritten only after earlier work is done. Throws
     /// OutOfMemoryError.
     Storage allocate(std::size_t bytes);
+    /// The same of memory that CUDA can map too (see runtime/cuda.h), and whether a block is of it. Throws Error in a
+    /// capture.
+    Storage allocate_shared(std::size_t bytes);
+    bool is_shared(const Storage& storage) const { return storage && storage->owner == &shared_pool_; }
 
     /// Records one dispatch that reads and writes the blocks named. An empty grid does nothing.
     /// Throws NotImplementedError when there is no kernel for `dtype` on this device.
@@ -112,9 +116,9 @@ class Stream {
     /// once).
     Address fault_address();
 
-    MemoryStats memory_stats() const { return pool_.stats(); }
-    std::vector<PoolSlab> memory_snapshot() const { return pool_.snapshot(); }
-    void reset_peak_memory() { pool_.reset_peak(); }
+    MemoryStats memory_stats() const;
+    std::vector<PoolSlab> memory_snapshot() const;
+    void reset_peak_memory();
     /// Gives unused memory back to the device, after waiting for it.
     void empty_cache();
     std::uint64_t dispatch_count() const { return dispatches_; }
@@ -144,6 +148,7 @@ class Stream {
     std::unique_ptr<Backend> backend_;
     Device device_;
     Pool pool_;
+    Pool shared_pool_;
     Pool staging_pool_;
     mutable ForkSafe<std::recursive_mutex> mutex_;
     std::uint64_t epoch_ = 1;
