@@ -13,6 +13,7 @@ constexpr VkDeviceSize kAlignment = 256;
 constexpr VkMemoryPropertyFlags kMapped =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 constexpr VkDeviceSize kSparseChunk = VkDeviceSize{1} << 30;
+constexpr VkDeviceSize kMostRounding = VkDeviceSize{64} << 10;  // to which a driver may round a buffer's memory
 
 VkDeviceSize align_up(VkDeviceSize value, VkDeviceSize alignment) {
     return (value + alignment - 1) / alignment * alignment;
@@ -129,8 +130,6 @@ void MemoryTable::check_limits(VkDeviceSize size, bool sparse) const {
 
 MemoryTable::Allocation MemoryTable::create(VkDeviceSize size, MemoryKind kind) {
     const PhysicalDevice& p = device_.physical;
-    const bool sparse = kind == MemoryKind::device && p.sparse() && size > p.vulkan11.maxMemoryAllocationSize;
-    check_limits(size, sparse);
     check<DeviceError>(kind != MemoryKind::shared || p.shares_memory,
                        "allocation: expected a device that exports memory (VK_KHR_external_memory_fd), got ",
                        p.properties.deviceName);
@@ -140,9 +139,12 @@ MemoryTable::Allocation MemoryTable::create(VkDeviceSize size, MemoryKind kind) 
     const VkExternalMemoryBufferCreateInfo shared{.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
                                                   .pNext = nullptr,
                                                   .handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+    a.sparse =
+        kind == MemoryKind::device && p.sparse() && align_up(size, kMostRounding) > p.vulkan11.maxMemoryAllocationSize;
+    check_limits(size, a.sparse);
     const VkBufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                   .pNext = kind == MemoryKind::shared ? &shared : nullptr,
-                                  .flags = sparse ? VkBufferCreateFlags{VK_BUFFER_CREATE_SPARSE_BINDING_BIT} : 0,
+                                  .flags = a.sparse ? VkBufferCreateFlags{VK_BUFFER_CREATE_SPARSE_BINDING_BIT} : 0,
                                   .size = size,
                                   .usage = kBufferUsage,
                                   .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
@@ -212,14 +214,13 @@ bool MemoryTable::back_with(Allocation& a, std::uint32_t type, const VkMemoryReq
     if (needs.size > capacity || used_[heap] > capacity - needs.size) return false;
     a.heap = heap;
     const VkDeviceSize most = p.vulkan11.maxMemoryAllocationSize;
-    const bool sparse = needs.size > most;
-    const VkDeviceSize piece = sparse ? std::min(kSparseChunk, most) / needs.alignment * needs.alignment : needs.size;
+    const VkDeviceSize piece = a.sparse ? std::min(kSparseChunk, most) / needs.alignment * needs.alignment : needs.size;
     for (VkDeviceSize at = 0; at < needs.size; at += piece)
         if (!take(a, type, std::min(piece, needs.size - at))) {
             give(a);
             return false;
         }
-    if (sparse) {
+    if (a.sparse) {
         bind_sparse(a, needs.size, piece);
         return true;
     }

@@ -36,6 +36,7 @@ class MemoryTable {
     struct Allocation {
         VkBuffer buffer = VK_NULL_HANDLE;
         std::vector<VkDeviceMemory> memory;  // several behind a sparse buffer
+        bool sparse = false;                 // decided once, in create()
         VkDeviceSize size = 0;               // of the buffer
         VkDeviceSize charged = 0;            // taken from the heap
         std::uint32_t heap = 0;
