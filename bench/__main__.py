@@ -1,8 +1,9 @@
 """python -m bench [--device cpu|vulkan|vulkan:0] [--against torch|torch:cuda] [--only softmax]
 
-Prints one line per case of the operator table: median time, achieved GB/s or GFLOP/s, the fraction of the floor that
-was measured on the device at the start (copy bandwidth, peak FMA), the ratio to the peer timed in turn in the same
-process (above 1: vkml is faster), and whether the results agree. Writes bench-results/<device>.json and .md.
+Prints one line per case of the operator table: median time, what the device's own clock says of the kernels alone,
+achieved GB/s or GFLOP/s, the fraction of the floor that was measured on the device at the start (a copy that moves as
+many bytes, peak FMA), the ratio to the peer timed in turn in the same process (above 1: vkml is faster), and whether
+the results agree. Writes bench-results/<device>.json and .md.
 """
 
 from __future__ import annotations

@@ -19,6 +19,14 @@ ROOT = Path(__file__).parents[1]
 ITEMSIZE = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "uint8": 1, "bool": 1}
 
 
+def random_numbers(
+    rng: np.random.Generator, shape: tuple[int, ...], low: float = -1.0, high: float = 1.0
+) -> np.ndarray:
+    """Never zeros; large arrays repeat a block of two million numbers."""
+    n = math.prod(shape)
+    return np.resize(rng.uniform(low, high, min(n, (1 << 21) + 7)).astype(np.float32), n).reshape(shape)
+
+
 @dataclass
 class Case:
     declared: OpCases
@@ -34,16 +42,14 @@ class Case:
         return " ".join("x".join(map(str, s)) or "scalar" for s in self.bench.shapes)
 
     def arrays(self) -> list[np.ndarray]:
-        """Random inputs, never zeros; large ones repeat a block of two million numbers."""
+        """Random inputs."""
         rng = np.random.default_rng(1)
         if self.declared.make:
             return [np.asarray(a) for a in self.declared.make(rng, *self.bench.shapes, **self.bench.kwargs)]
         out = []
         for i, shape in enumerate(self.bench.shapes):
             low, high = self.declared.domains[min(i, len(self.declared.domains) - 1)]
-            n = math.prod(shape)
-            block = rng.uniform(low, high, min(n, (1 << 21) + 7)).astype(np.float32)
-            out.append(np.resize(block, n).reshape(shape))
+            out.append(random_numbers(rng, shape, low, high))
         return out
 
     def bytes(self, arrays: list[np.ndarray], outputs: list[Any]) -> float:

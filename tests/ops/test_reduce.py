@@ -25,8 +25,29 @@ from helpers import (
     tensor,
     to_numpy,
 )
+from op_cases import bench, bench_cases
 
 import vkml
+
+# A sum of random signs stays far below that of its magnitudes, about 1.5 each.
+bench_cases(
+    "sum", "sum", lambda x, dim: x.sum(dim), "sum",
+    bench=[
+        *(bench((8192, 8192), dim=dim, scale=1.5 * 8192) for dim in (0, 1)),
+        *(bench((64, 512, 2048), dim=dim, scale=1.5 * 2048) for dim in (0, 1, 2)),
+        bench((1 << 26,), dim=0, scale=1.5 * (1 << 26)),
+        *(bench((8192, 8192), dim=dim, dtype="bfloat16", scale=1.5 * 8192) for dim in (0, 1)),
+    ],
+)  # fmt: skip
+for extreme in ("argmax", "amax"):
+    bench_cases(
+        extreme, extreme, lambda x, dim, op=extreme: getattr(np, op)(x, dim), extreme,
+        bench=[*(bench((8192, 8192), dim=dim) for dim in (0, 1)), bench((8192, 8192), dim=1, dtype="bfloat16")],
+    )  # fmt: skip
+bench_cases(
+    "var", lambda x, dim: vkml.var(x, dim), lambda x, dim: x.var(dim, ddof=1), lambda torch, x, dim: torch.var(x, dim),
+    bench=[bench((8192, 8192), dim=dim) for dim in (0, 1)],
+)  # fmt: skip
 
 SHAPES = [(), (1,), (7,), (3, 5), (2, 3, 4), (1, 129), (129, 1), (4, 1030), (1030, 4), (5, 257, 3), (2, 1, 3, 1, 2)]
 # One long row, few long rows, few long columns, many of each: the cuts of structure.cpp.

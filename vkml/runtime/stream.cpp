@@ -80,14 +80,14 @@ void Stream::reset_peak_memory() {
 }
 
 void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                    Uses reads, Uses writes) {
+                    Uses reads, Uses writes, const DrawPlace& drawn) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     std::lock_guard lock(mutex_);
     order(reads, writes);
     backend_->dispatch(kernel, dtype, spec, grid, args);
     dispatches_++;
     if (recording_here()) [[unlikely]]
-        capture_->note_dispatch(kernel, dtype, spec, grid, args, reads, writes);
+        capture_->note_dispatch(kernel, dtype, spec, grid, args, reads, writes, drawn);
     std::size_t bytes = 0;
     for (const Use& use : writes)
         if (use.block()) bytes += use.block()->bytes;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vkml/core/fork_mutex.h"
+#include "vkml/core/random.h"
 #include "vkml/core/tensor.h"
 #include "vkml/runtime/backend.h"
 #include "vkml/runtime/kernel.h"
@@ -28,6 +29,13 @@ class Use {
 };
 using Uses = std::span<const Use>;
 using UseList = std::initializer_list<Use>;
+
+/// The draw of a command, and where its arguments hold it: a replayed capture puts a new one there.
+struct DrawPlace {
+    static constexpr std::size_t kNowhere = ~std::size_t{0};
+    Draw draw;
+    std::size_t seed = kNowhere, offset = kNowhere;
+};
 
 class CaptureLog;
 
@@ -61,6 +69,21 @@ class Stream {
         static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
         record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), Uses(reads.begin(), reads.size()),
                Uses(writes.begin(), writes.size()));
+    }
+
+    /// The same for a kernel whose arguments hold a draw as `seed`, and as `offset` unless the draw is folded.
+    template <class Args>
+    void launch_drawn(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, Args args, Draw draw,
+                      UseList reads, UseList writes) {
+        static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
+        DrawPlace place{.draw = draw, .seed = offsetof(Args, seed)};
+        args.seed = draw.seed;
+        if constexpr (requires { args.offset; }) {
+            args.offset = draw.offset;
+            place.offset = offsetof(Args, offset);
+        }
+        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), Uses(reads.begin(), reads.size()),
+               Uses(writes.begin(), writes.size()), place);
     }
 
     /// The same for a kernel that reaches its tensors through a table: any number of them.
@@ -110,7 +133,7 @@ class Stream {
     friend class Capture;
     friend class Unrecorded;
     void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                Uses reads, Uses writes);
+                Uses reads, Uses writes, const DrawPlace& drawn = {});
     void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
     void upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes);
     void after_recording(std::size_t bytes);
