@@ -54,7 +54,7 @@ if [ -z "${AGAINST+set}" ]; then
     AGAINST=$("$python" -c 'import torch; print("torch:cuda" if torch.cuda.is_available() else "torch")' 2>/dev/null)
 fi
 step training "$python" -m bench.training --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} --out "$out/training.json"
-step matmul "$python" -m bench.matmul --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} --only "${ONLY_MATMUL:-}" --out "$out"
+step matmul "$python" -m bench.matmul --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} ${ONLY_MATMUL:+--only $ONLY_MATMUL} --out "$out"
 step tune "$python" -m vkml tune --device "$VKML_DEVICE"
-step bench "$python" -m bench --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} --only "${ONLY:-}" --out "$out"
+step bench "$python" -m bench --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} ${ONLY:+--only $ONLY} --out "$out"
 exit $status
