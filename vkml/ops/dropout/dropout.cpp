@@ -33,8 +33,8 @@ Tensor launch(const Tensor& input, double p, Draw draw, std::uint64_t first) {
     }
     DropoutArgs args{.input = from.address(),
                      .output = out.address(),
-                     .seed = draw.seed,
-                     .offset = draw.offset,
+                     .seed = 0,
+                     .offset = 0,
                      .first = first,
                      .count = static_cast<std::uint64_t>(out.numel()),
                      .strides = {},
@@ -45,8 +45,9 @@ Tensor launch(const Tensor& input, double p, Draw draw, std::uint64_t first) {
         args.strides[i] = loop.strides[0][i];
         args.sizes[i] = static_cast<std::uint32_t>(loop.shape[i]);
     }
-    stream_of(out).launch(dropout_kernel, out.dtype(), Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size())},
-                          linear_grid(ceil_div(args.count, kThreads)), args, {from}, {out});
+    stream_of(out).launch_drawn(dropout_kernel, out.dtype(),
+                                Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size())},
+                                linear_grid(ceil_div(args.count, kThreads)), args, draw, {from}, {out});
     return out;
 }
 

@@ -19,11 +19,12 @@ Tensor draw_into_new(const Kernel& kernel, const Shape& shape, Draw draw, DType 
     if (out.numel() == 0) return out;
     const RandomArgs args{.output = out.address(),
                           .count = static_cast<std::uint64_t>(out.numel()),
-                          .seed = draw.seed,
-                          .offset = draw.offset,
+                          .seed = 0,
+                          .offset = 0,
                           .low = low,
                           .range = range};
-    stream(device).launch(kernel, dtype, Spec{kThreads}, linear_grid(ceil_div(args.count, kThreads)), args, {}, {out});
+    stream(device).launch_drawn(kernel, dtype, Spec{kThreads}, linear_grid(ceil_div(args.count, kThreads)), args, draw,
+                                {}, {out});
     return out;
 }
 
