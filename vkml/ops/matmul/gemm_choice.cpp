@@ -321,7 +321,7 @@ Tile tile_of(Pipeline pipeline) {
             return {128, 256, 16, 256, 16 * (132 + 260) * 4};
         case Pipeline::medium:
         case Pipeline::split_k_medium:
-            return {64, 128, 16, 128, 16 * (68 + 132) * 4};
+            return {64, 128, 16, 128, 2 * 16 * (68 + 132) * 4};
         case Pipeline::coopmat_large:
             return {192, 128, 64, 256, (192 + 128) * 9 * 16};
         case Pipeline::coopmat:
