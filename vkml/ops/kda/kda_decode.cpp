@@ -57,9 +57,9 @@ void run_decode(const Problem& p, const Inputs& in, const Tensor& output, const 
                                  plain,
                                  plain ? 0u : s.s[2],
                                  plain ? 0u : s.s[3],
-                                 (extent(p.K) + 15) / 16,
-                                 p.K % 16 == 0 && p.V % 32 == 0};
-    const std::uint64_t slices = p.device.is_cpu() ? 1 : ceil_div(static_cast<std::uint64_t>(p.V), 32);
+                                 (extent(p.K) + 7) / 8,
+                                 p.K % 8 == 0 && p.V % 64 == 0};
+    const std::uint64_t slices = p.device.is_cpu() ? 1 : ceil_div(static_cast<std::uint64_t>(p.V), 64);
     stream(p.device).launch(decode_kernel, p.dtype, spec, linear_grid(static_cast<std::uint64_t>(p.heads()) * slices),
                             a, {q.tensor, k.tensor, v.tensor, g.tensor, b.tensor, s.tensor}, {output, state_out});
 }

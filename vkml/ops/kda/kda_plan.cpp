@@ -30,7 +30,7 @@ std::atomic<std::int64_t> forced_segments{0};
 
 // A scan of fewer workgroups leaves units of a large device idle, and a shorter sequence is over before segments pay
 // (kda.md 6.1).
-constexpr std::int64_t kEnoughWorkgroups = 264, kShort = 4096, kColumns = 16, kFewestTiles = 8;
+constexpr std::int64_t kEnoughWorkgroups = 256, kShort = 4096, kColumns = 16, kFewestTiles = 8;
 
 std::int64_t scan_workgroups(const Problem& p) { return p.heads() * ((p.V + kColumns - 1) / kColumns); }
 
@@ -72,12 +72,12 @@ std::int64_t segment_tiles(std::string_view op, const Problem& p) {
     return std::max(kFewestTiles, (p.tiles() + wanted - 1) / wanted);
 }
 
-Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align) {
+Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align, std::size_t shares) {
     const KdaSlot slot = kdaSlot(padded(p, p.K), padded(p, p.V), keep, p.group() > 1);
     Slabs s;
     s.slot_bytes = std::size_t{slot.size} * itemsize(p.wide);
     // A slab whose segments run side by side leaves room for their maps and states.
-    const std::size_t budget = budget_of(p) - (segments_fit(p) ? budget_of(p) / 4 : 0);
+    const std::size_t budget = (budget_of(p) - (segments_fit(p) ? budget_of(p) / 4 : 0)) / shares;
     const std::int64_t slots =
         std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / s.slot_bytes), 1, kMostSlots);
     const std::int64_t group = p.group(), groups = p.heads() / group;
