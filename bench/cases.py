@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 ITEMSIZE = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "uint8": 1, "bool": 1}
+
+
+def random_numbers(
+    rng: np.random.Generator, shape: tuple[int, ...], low: float = -1.0, high: float = 1.0
+) -> np.ndarray:
+    """Never zeros; large arrays repeat a block of two million numbers."""
+    n = math.prod(shape)
+    return np.resize(rng.uniform(low, high, min(n, (1 << 21) + 7)).astype(np.float32), n).reshape(shape)
 
 
 @dataclass
@@ -34,16 +42,14 @@ class Case:
         return " ".join("x".join(map(str, s)) or "scalar" for s in self.bench.shapes)
 
     def arrays(self) -> list[np.ndarray]:
-        """Random inputs, never zeros; large ones repeat a block of two million numbers."""
+        """Random inputs."""
         rng = np.random.default_rng(1)
         if self.declared.make:
             return [np.asarray(a) for a in self.declared.make(rng, *self.bench.shapes, **self.bench.kwargs)]
         out = []
         for i, shape in enumerate(self.bench.shapes):
             low, high = self.declared.domains[min(i, len(self.declared.domains) - 1)]
-            n = math.prod(shape)
-            block = rng.uniform(low, high, min(n, (1 << 21) + 7)).astype(np.float32)
-            out.append(np.resize(block, n).reshape(shape))
+            out.append(random_numbers(rng, shape, low, high))
         return out
 
     def bytes(self, arrays: list[np.ndarray], outputs: list[Any]) -> float:
@@ -56,8 +62,8 @@ class Case:
         return read + written if not self.bench.backward else 2 * read + written
 
 
-def declared_cases(only: str = "") -> Iterator[Case]:
-    """Cases whose label holds `only`. A test file that cannot be imported is an error, not a gap in the table."""
+def declared_cases(only: Sequence[str] = ("",)) -> Iterator[Case]:
+    """Cases whose label holds one of `only`. A test file that fails to import is an error, not a gap in the table."""
     for folder in (ROOT / "tests", ROOT / "tests" / "ops", ROOT / "python"):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
@@ -68,5 +74,5 @@ def declared_cases(only: str = "") -> Iterator[Case]:
     for cases in declared:
         for bench in cases.bench:
             case = Case(cases, bench)
-            if only in case.label:
+            if any(word in case.label for word in only):
                 yield case

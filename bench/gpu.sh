@@ -3,13 +3,13 @@
 # nanobind, a C++20 compiler, cmake and ninja, and beside the sources the archive that scripts/pack_gpu_deps.py makes.
 #   VKML_DEPS   that archive, or the folder it unpacks to (default: build/gpu-deps.tar.xz)
 #   OUT         where results go (default: bench-results)        BUILD     build folder (default: build/gpu)
-#   STEPS       of build check cost steady matmul tune bench (default: all but tune)  AGAINST   the peer (default: torch:cuda where there is CUDA)
+#   STEPS       of build check cost steady training matmul tune bench (default: all but tune)  AGAINST   the peer (default: torch:cuda where there is CUDA)
 #   TESTS       what pytest runs (default: tests/ops tests/runtime -k vulkan)         ONLY   which cases the bench times
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 deps=$(realpath "${VKML_DEPS:-build/gpu-deps.tar.xz}")
-out=$(realpath -m "${OUT:-bench-results}") build=${BUILD:-build/gpu} steps=${STEPS:-build check cost steady matmul bench}
+out=$(realpath -m "${OUT:-bench-results}") build=${BUILD:-build/gpu} steps=${STEPS:-build check cost steady training matmul bench}
 mkdir -p "$out" build
 if [ -f "$deps" ]; then
     rm -rf build/deps build/site && mkdir -p build/deps
@@ -53,7 +53,8 @@ step steady "$python" -m bench.steady_state --device "$VKML_DEVICE"
 if [ -z "${AGAINST+set}" ]; then
     AGAINST=$("$python" -c 'import torch; print("torch:cuda" if torch.cuda.is_available() else "torch")' 2>/dev/null)
 fi
-step matmul "$python" -m bench.matmul --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} --only "${ONLY_MATMUL:-}" --out "$out"
+step training "$python" -m bench.training --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} --out "$out/training.json"
+step matmul "$python" -m bench.matmul --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} ${ONLY_MATMUL:+--only $ONLY_MATMUL} --out "$out"
 step tune "$python" -m vkml tune --device "$VKML_DEVICE"
-step bench "$python" -m bench --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} --only "${ONLY:-}" --out "$out"
+step bench "$python" -m bench --device "$VKML_DEVICE" ${AGAINST:+--against $AGAINST} ${ONLY:+--only $ONLY} --out "$out"
 exit $status

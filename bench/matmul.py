@@ -1,4 +1,4 @@
-"""python -m bench.matmul [--device vulkan:0] [--against torch:cuda] [--only bf16] [--largest FLOP]
+"""python -m bench.matmul [--device vulkan:0] [--against torch:cuda] [--only bf16 gemv ...] [--largest FLOP]
 
 Every matmul row of the targets: f32 in highest and high, medium, 16-bit, gemv, batched, tall and skinny, split K, fused
 linear. One line each: the pipeline that ran, time, TFLOP/s or TB/s, the fraction of the floor (FMA rate for f32 in
@@ -177,7 +177,7 @@ def main() -> int:
     parser.formatter_class = argparse.RawTextHelpFormatter
     parser.add_argument("--device")
     parser.add_argument("--against", choices=["torch", "torch:cuda"])
-    parser.add_argument("--only", default="", help="only cases whose name holds this")
+    parser.add_argument("--only", nargs="*", default=[""], help="only cases whose name holds one of these")
     parser.add_argument("--largest", type=float, help="leave out cases of more FLOP")
     parser.add_argument("--out", type=Path, default=ROOT / "bench-results")
     given = parser.parse_args()
@@ -191,7 +191,7 @@ def main() -> int:
     largest = given.largest or default_largest(device)
     results, failed = [], False
     for case in CASES:
-        if given.only not in case.name or case.flops > largest:
+        if not any(word in case.name for word in given.only) or case.flops > largest:
             continue
         try:
             results.append(run(case, device, floor, peer))

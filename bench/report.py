@@ -11,8 +11,8 @@ from typing import Any
 import vkml
 from bench.measure import Floor
 
-COLUMNS = ("case", "shape", "dtype", "time", "rate", "of floor", "peer", "check")
-WIDTHS = (34, 26, 9, 11, 16, 9, 7, 10)
+COLUMNS = ("case", "shape", "dtype", "time", "kernels", "rate", "of floor", "peer", "check")
+WIDTHS = (34, 26, 9, 11, 11, 16, 9, 7, 10)
 
 
 def line(cells: tuple[str, ...]) -> str:
@@ -36,10 +36,11 @@ def time_text(seconds: float) -> str:
 
 def row(r: dict[str, Any]) -> tuple[str, ...]:
     if r.get("error"):
-        return (r["case"], r["shape"], r["dtype"], "-", "-", "-", "-", r["error"])
+        return (r["case"], r["shape"], r["dtype"], "-", "-", "-", "-", "-", r["error"])
     rate = f"{r['gflop_per_s']:.1f} GFLOP/s" if r["flops"] else f"{r['gb_per_s']:.1f} GB/s"
     peer = f"{r['peer_ratio']:.2f}x" if r["peer_ratio"] else "-"
-    return (r["case"], r["shape"], r["dtype"], time_text(r["seconds"]), rate, f"{r['of_floor']:.0%}", peer, r["check"])
+    times = time_text(r["seconds"]), time_text(r["kernel_seconds"])
+    return (r["case"], r["shape"], r["dtype"], *times, rate, f"{r['of_floor']:.0%}", peer, r["check"])
 
 
 def markdown(head: list[str], results: list[dict[str, Any]]) -> str:

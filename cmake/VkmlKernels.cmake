@@ -5,6 +5,7 @@ set(VKML_SLANGC "" CACHE FILEPATH "Use this slangc, whatever its version")
 set(VKML_SPIRV_TOOLS "" CACHE PATH "Folder of the spirv-opt and spirv-val to use")
 
 set(VKML_KERNEL_DRIVER ${CMAKE_CURRENT_LIST_DIR}/compile_kernel.py)
+set(VKML_SPIRV_MODULE ${CMAKE_CURRENT_LIST_DIR}/spirv_module.py)
 set(VKML_FETCH_TOOLS ${CMAKE_CURRENT_LIST_DIR}/fetch_kernel_tools.py)
 
 function(vkml_find_kernel_tools)
@@ -38,7 +39,7 @@ function(vkml_kernel_module source output arguments)
       ${Python_EXECUTABLE} ${VKML_KERNEL_DRIVER} compile --root ${PROJECT_SOURCE_DIR} --source ${source} --out ${out}
       --slangc ${VKML_TOOL_SLANGC} --spirv-opt ${VKML_TOOL_SPIRV_OPT} --spirv-val ${VKML_TOOL_SPIRV_VAL} --tools
       "${VKML_TOOL_VERSIONS}" --depfile ${out}.d --command=${arguments}
-    DEPENDS ${PROJECT_SOURCE_DIR}/${source} ${VKML_KERNEL_DRIVER}
+    DEPENDS ${PROJECT_SOURCE_DIR}/${source} ${VKML_KERNEL_DRIVER} ${VKML_SPIRV_MODULE}
     DEPFILE ${out}.d
     COMMENT "Kernel ${output}"
     VERBATIM)

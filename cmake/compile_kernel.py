@@ -6,7 +6,7 @@ Each .slang file states its kernels near its top:
     //! kernel <entry> ELEMENT=F32,F16,BF16 [as=<symbol>] [NAME=VALUE ...] [-slangc-flag ...]
 
 plan     reads the directives and writes kernels.cmake and one header per file
-compile  makes one module: slangc, spirv-opt, spirv-val, alignment check, content-addressed cache
+compile  makes one module: slangc, spirv-opt, addresses, alignment check, spirv-val, content-addressed cache
 embed    writes the C++ arrays of one file's modules
 """
 
@@ -26,7 +26,9 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CACHE_VERSION = 2
+import spirv_module
+
+CACHE_VERSION = 3
 
 # The DType enumerator behind each ELEMENT. B1 to B8 are raw storage, for copies.
 DTYPES = {
@@ -255,8 +257,12 @@ def build_module(args: argparse.Namespace, command: list[str], sources: list[str
         # Debug names go: OpSource Slang is unknown to the validation layers of 2022 and 2023.
         run_tool([args.spirv_opt, "--strip-debug", "-O", str(raw), "-o", str(out)], root, "spirv-opt", where)
         unknown = depfile_sources(deps, root) - set(sources)
+    try:
+        out.write_bytes(spirv_module.full_addresses(out.read_bytes()))
+        problems = spirv_module.unaligned_vectors(out.read_bytes())
+    except ValueError as error:
+        raise KernelError(f"{where}: {error}") from None
     run_tool([args.spirv_val, *VALIDATE_FLAGS, str(out)], root, "spirv-val", where)
-    problems = unaligned_vectors(out.read_bytes())
     if problems:
         raise KernelError(
             f"{where}: vector access without its alignment; use loadAligned<N> and storeAligned<N>\n  "
@@ -299,55 +305,6 @@ def store(module: Path, cached: Path) -> None:
         os.replace(partial, cached)
     except OSError as error:
         print(f"kernel cache: {error}", file=sys.stderr)
-
-
-# The alignment check -------------------------------------------------------------------------------------------------
-
-OP_TYPE_INT, OP_TYPE_FLOAT, OP_TYPE_VECTOR, OP_TYPE_POINTER = 21, 22, 23, 32
-OP_ENTRY_POINT, OP_LOAD, OP_STORE = 15, 61, 62
-ALIGNED = 0x2  # the bit in the memory operand mask that a literal follows
-
-
-def instructions(words: tuple[int, ...]):
-    at = 5
-    while at < len(words):
-        count = words[at] >> 16
-        yield words[at] & 0xFFFF, words[at + 1 : at + count]
-        at += count
-
-
-def unaligned_vectors(code: bytes) -> list[str]:
-    """One line per OpLoad or OpStore of a vector of more than 4 bytes that states an alignment of 4 or less."""
-    if len(code) < 20 or len(code) % 4 or struct.unpack_from("<I", code)[0] != 0x07230203:
-        raise KernelError("not a SPIR-V module")
-    scalars: dict[int, int] = {}  # type id -> bytes
-    vectors: dict[int, tuple[int, int]] = {}  # type id -> (components, bytes)
-    pointees: dict[int, int] = {}  # pointer type id -> type id
-    types: dict[int, int] = {}  # value id -> type id
-    entries, problems = [], []
-    for op, operands in instructions(struct.unpack(f"<{len(code) // 4}I", code)):
-        if op in (OP_TYPE_INT, OP_TYPE_FLOAT):
-            scalars[operands[0]] = operands[1] // 8
-        elif op == OP_TYPE_VECTOR and operands[1] in scalars:
-            vectors[operands[0]] = (operands[2], operands[2] * scalars[operands[1]])
-        elif op == OP_TYPE_POINTER:
-            pointees[operands[0]] = operands[2]
-        elif op == OP_ENTRY_POINT:
-            raw = struct.pack(f"<{len(operands) - 2}I", *operands[2:])
-            entries.append(raw.split(b"\0", 1)[0].decode())
-        elif op == OP_STORE:
-            vector = vectors.get(pointees.get(types.get(operands[0], 0), 0))
-            note_unaligned(problems, "store", vector, operands[2:])
-        elif len(operands) >= 2 and (operands[0] in pointees or operands[0] in vectors):
-            types[operands[1]] = operands[0]
-            if op == OP_LOAD:
-                note_unaligned(problems, "load", vectors.get(operands[0]), operands[3:])
-    return [f"entry {', '.join(entries)}: {p}" for p in problems]
-
-
-def note_unaligned(problems: list[str], what: str, vector: tuple[int, int] | None, memory: tuple[int, ...]) -> None:
-    if vector and vector[1] > 4 and len(memory) >= 2 and memory[0] & ALIGNED and memory[1] <= 4:
-        problems.append(f"{what} of a {vector[1]}-byte vector of {vector[0]} says Aligned {memory[1]}")
 
 
 # embed ---------------------------------------------------------------------------------------------------------------

@@ -59,12 +59,16 @@ class Bench:
     flops: float | None  # None: counted in bytes only
     bytes: float | None  # None: every input read and the output written once
     backward: bool
+    outputs: int | None  # how many of the results are differentiated and compared; None: all
+    scale: float  # the least magnitude that errors are measured against: of terms that cancel in the result
+    random: bool  # the peer draws other numbers: compared with the reference alone
 
 
 def bench(*shapes: tuple[int, ...], dtype: str = "float32", flops: float | None = None, bytes: float | None = None,
-          backward: bool = False, **kwargs: Any) -> Bench:  # fmt: skip
+          backward: bool = False, outputs: int | None = None, scale: float = 0.0, random: bool = False,
+          **kwargs: Any) -> Bench:  # fmt: skip
     """One line of the benchmark table: input shapes and what the kernel cannot do without."""
-    return Bench(shapes, dtype, kwargs, flops, bytes, backward)
+    return Bench(shapes, dtype, kwargs, flops, bytes, backward, outputs, scale, random)
 
 
 @dataclass
@@ -137,6 +141,12 @@ class OpCases:
 
 
 declared: list[OpCases] = []
+
+
+def bench_cases(name: str, op: Callable[..., Any] | str, reference: Callable[..., Any], torch: Any,
+                bench: Sequence[Bench], **settings: Any) -> None:  # fmt: skip
+    """Benchmark lines of an operator whose tests are written out."""
+    op_cases(op, reference, name=name, torch=torch, bench=bench, **settings)
 
 
 def resolve(op: Callable[..., Any] | str) -> Callable[..., Any]:

@@ -158,6 +158,32 @@ def test_in_place_on_what_requires_grad():
     assert x.requires_grad and x.is_leaf and x.grad.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("key", ["mask", "list", "pair", "grid"])
+def test_in_place_through_masks_and_index_arrays(device, key):
+    x = leaf(np.arange(12.0).reshape(3, 4) - 5, device)
+    y = x * 2
+    keys = {"mask": y.detach() > 0, "list": [0, 2], "pair": ([0, 1], [1, 3]), "grid": vkml.tensor([[0, 2]]).to(device)}
+    chosen = np.zeros((3, 4), bool)
+    at = keys[key]
+    chosen[at.numpy() if isinstance(at, vkml.Tensor) else at] = True
+    before = y.detach().numpy()
+    y[at] *= 3
+    y[at] += x[at]
+    (y * y).sum().backward()
+    np.testing.assert_allclose(y.detach().numpy(), np.where(chosen, 7 * x.detach().numpy(), before))
+    np.testing.assert_allclose(x.grad.numpy(), np.where(chosen, 98, 8) * x.detach().numpy())
+
+
+def test_in_place_on_a_view_that_others_see_is_refused(device):
+    y = leaf([[1.0, 2.0], [3.0, 4.0]], device) * 2
+    with pytest.raises(vkml.Error, match=r"mul_: expected a tensor that owns its history.*write x\[i\] = x\[i\] \* y"):
+        y[0] *= 3
+    alone = y.reshape(4)
+    del y
+    alone *= 3  # nobody else sees the memory
+    assert alone.tolist() == [6, 12, 18, 24]
+
+
 def test_copy_carries_the_gradient_of_its_source(device):
     x, target = leaf([1.0, 2.0], device), vkml.zeros(2, 2, device=device)
     target.copy_(x * 3)

@@ -46,10 +46,35 @@ class Slow(Dataset):
         return (np.float32(i),)
 
 
-@pytest.mark.parametrize("options", [{"prefetch": 1}, {"prefetch": 2}, {"prefetch": 5, "workers": 4}])
+@pytest.mark.parametrize(
+    "options", [{"prefetch": 1}, {"prefetch": 2}, {"prefetch": 5, "workers": 4}, {"num_workers": 3}]
+)
 def test_the_same_batches(device, options):
     assert epochs(device, **options) == epochs(device)
     assert workers() == []
+
+
+def test_num_workers_is_pytorchs_way_to_say_it():
+    for options, threads, ahead in (
+        ({"num_workers": 0}, 0, 0),
+        ({"num_workers": 3}, 3, 6),
+        ({"num_workers": 2, "prefetch": 1}, 2, 1),
+        ({}, 0, 0),
+        ({"prefetch": 4}, 1, 4),
+    ):
+        loader = DataLoader(Slow(), 1, **options)
+        assert (loader.num_workers, loader.prefetch) == (threads, ahead)
+        batches = iter(loader)
+        assert next(batches)[0].item() == 0 and len(workers()) == min(threads, ahead)
+        batches.close()
+    for options, text in (
+        ({"num_workers": -1}, "num_workers: expected a whole number >= 0, got -1"),
+        ({"num_workers": 1.5}, "num_workers: expected a whole number >= 0"),
+        ({"num_workers": 2, "workers": 2}, "num_workers: expected no workers beside 2"),
+        ({"num_workers": 0, "prefetch": 2}, "num_workers: expected no prefetch beside 0"),
+    ):
+        with pytest.raises(vkml.ShapeError, match=f"^DataLoader: {text}"):
+            DataLoader(Slow(), 1, **options)
 
 
 def test_order_whatever_the_threads():

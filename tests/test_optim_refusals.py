@@ -21,6 +21,8 @@ def schedule(name, *args, **options):
 BAD = {optim.Adam: {"eps": (INF, NAN, -1, "a", None), "betas": ((0.9,), (0.9, 0.99, 0.999), 0.9, None, (0.9, "a"))}}
 BAD[optim.AdamW] = BAD[optim.Adam]
 BAD[optim.Lion] = {"betas": ((0.9,), (0.9, NAN), (-0.1, 0.9))}
+BAD[optim.NAdam] = {**BAD[optim.Adam], "momentum_decay": (INF, NAN, -1, "a", None)}
+BAD[optim.Adagrad] = {"eps": (NAN, -1), "lr_decay": (NAN, -1, "a"), "initial_accumulator_value": (INF, -1, None)}
 BAD[optim.SGD] = {"momentum": (INF, NAN, -1, "a"), "dampening": (NAN, INF, "a", None)}
 BAD[optim.RMSprop] = {"momentum": (INF,), "eps": (INF,), "alpha": (NAN, 2, -1, "a")}
 OPTIMIZERS = [
@@ -110,3 +112,19 @@ def test_groups():
     for params in (3, None, [None], [1.0], ["a"]):
         with pytest.raises(vkml.ShapeError, match="SGD: params: expected "):
             optim.SGD([{"params": params}])
+
+
+@pytest.mark.parametrize("option", ["lr", "weight_decay", "momentum", "dampening"])
+def test_numbers_of_a_group_that_are_set_later(option):
+    w = weight()
+    optimizer = optim.SGD([w], 0.5, momentum=0.5)
+    w.grad = vkml.ones(1)
+    group = optimizer.param_groups[0]
+    for value in (NAN, INF, "a", None):
+        for put in (lambda v: group.__setitem__(option, v), lambda v: group.update({option: v})):
+            with pytest.raises(vkml.ShapeError, match=f"^SGD: {option}: expected a finite number, got"):
+                put(value)
+    with pytest.raises(vkml.ShapeError, match=r"^SGD: lr: expected a finite number, got nan"):
+        optimizer.lr = NAN
+    optimizer.step()
+    assert w.tolist() == [0.5]

@@ -130,6 +130,8 @@ MAKERS = {
     "adam": lambda p: optim.Adam(p, 0.1),
     "rmsprop": lambda p: optim.RMSprop(p, 0.01, centered=True),
     "lion": lambda p: optim.Lion(p, 0.01),
+    "adagrad": lambda p: optim.Adagrad(p, 0.1, lr_decay=0.1, initial_accumulator_value=0.5),
+    "nadam": lambda p: optim.NAdam(p, 0.1),
 }
 
 

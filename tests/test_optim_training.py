@@ -12,6 +12,8 @@ MAKERS = {
     "Adam": lambda p: optim.Adam(p, 0.05, weight_decay=0.01),
     "AdamW": lambda p: optim.AdamW(p, 0.05),
     "Lion": lambda p: optim.Lion(p, 0.01, weight_decay=0.1),
+    "Adagrad": lambda p: optim.Adagrad(p, 0.1, lr_decay=0.1, initial_accumulator_value=0.2),
+    "NAdam": lambda p: optim.NAdam(p, 0.05, weight_decay=0.01),
 }
 
 
@@ -94,12 +96,16 @@ def test_momentum_may_come_and_go():
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["SGD", "RMSprop", "Adam", "AdamW"])
+@pytest.mark.parametrize("name", ["SGD", "RMSprop", "Adam", "AdamW", "Adagrad", "NAdam"])
 def test_parameters_without_gradients_fall_behind_as_in_torch(device, name):
     torch = pytest.importorskip("torch")
     ours = leaves(device)
     theirs = [torch.tensor(p.numpy().copy(), requires_grad=True) for p in ours]
-    options = {"SGD": {"momentum": 0.9, "dampening": 0.3}, "RMSprop": {}, "Adam": {}, "AdamW": {}}[name]
+    options = {
+        "SGD": {"momentum": 0.9, "dampening": 0.3},
+        "Adagrad": {"lr_decay": 0.5, "weight_decay": 0.1, "initial_accumulator_value": 0.3},
+        "NAdam": {"betas": (0.8, 0.95), "momentum_decay": 0.1, "weight_decay": 0.1},
+    }.get(name, {})
     a, b = getattr(optim, name)(ours, lr=0.01, **options), getattr(torch.optim, name)(theirs, lr=0.01, **options)
     for t in range(9):
         for i, (x, y) in enumerate(zip(ours, theirs, strict=True)):
@@ -123,6 +129,8 @@ def test_parameters_without_gradients_fall_behind_as_in_torch(device, name):
         ("AdamW", {"betas": (0.8, 0.95)}),
         ("RMSprop", {"momentum": 0.5, "centered": True}),
         ("RMSprop", {}),
+        ("Adagrad", {"lr_decay": 0.1, "initial_accumulator_value": 0.5}),
+        ("NAdam", {"momentum_decay": 0.2}),
     ],
 )
 def test_states_travel_to_torch_and_back(device, name, options):

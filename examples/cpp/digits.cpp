@@ -90,6 +90,16 @@ Tensor labels_of(const Digits& part, const std::vector<std::int64_t>& chosen, De
     return vkml::from_host(labels.data(), {static_cast<std::int64_t>(chosen.size())}, DType::i64, device);
 }
 
+/// A bar that grows on one line, which ends with the last epoch.
+void show_progress(int epoch, int epochs, double loss) {
+    constexpr int kWidth = 30;
+    const int filled = epoch * kWidth / epochs;
+    std::printf("\r[%s%s] epoch %*d/%d  loss %.4f%s", std::string(static_cast<std::size_t>(filled), '#').c_str(),
+                std::string(static_cast<std::size_t>(kWidth - filled), '.').c_str(),
+                static_cast<int>(std::to_string(epochs).size()), epoch, epochs, loss, epoch == epochs ? "\n" : "");
+    std::fflush(stdout);
+}
+
 void train(const Network& network, const Digits& part, Device device, int epochs) {
     const vkml::OptimSettings first{
         .rule = vkml::OptimRule::adamw, .rate = 3e-3, .weight_decay = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
@@ -114,7 +124,7 @@ void train(const Network& network, const Digits& part, Device device, int epochs
             optimizer.step(gradients);
             for (const Tensor& p : network.parameters) p.set_grad({});
         }
-        if ((epoch + 1) % 10 == 0) std::printf("epoch %3d  loss %.4f\n", epoch + 1, loss.item());
+        show_progress(epoch + 1, epochs, loss.item());
     }
     const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - started;
     std::printf("time per step: %.2f ms\n", spent.count() / static_cast<double>(epochs * steps));

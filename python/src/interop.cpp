@@ -1,9 +1,11 @@
 #include <nanobind/ndarray.h>
 
+#include <map>
 #include <memory>
 
 #include "module.h"
 #include "vkml/ops/copy/copy.h"
+#include "vkml/runtime/cuda.h"
 #include "vkml/runtime/registry.h"
 
 namespace vkml::python {
@@ -35,21 +37,29 @@ Tensor on_host(const Tensor& t) {
     return to_device(t, Device{});
 }
 
+constexpr int kCpu = 1, kCuda = 2, kCudaHost = 3, kVulkan = 7, kCudaManaged = 13;  // DLDeviceType
+
+/// Memory at `data` that holds the elements of `t`, as an array that `owner` keeps alive.
+template <class Array>
+Array array_at(void* data, const Tensor& t, nb::dlpack::dtype code, const nb::capsule& owner, int type = kCpu,
+               int id = 0) {
+    std::size_t shape[kMaxRank];
+    std::int64_t strides[kMaxRank];
+    for (int i = 0; i < t.ndim(); i++) {
+        shape[i] = static_cast<std::size_t>(t.shape()[i]);
+        strides[i] = t.strides()[i];
+    }
+    return Array(data, static_cast<std::size_t>(t.ndim()), shape, owner, strides, code, type, id);
+}
+
 /// The tensor's memory on the CPU as an array that keeps it alive; a copy if it lies elsewhere.
 template <class Array>
 Array array_of(const Tensor& t, nb::dlpack::dtype code) {
     const Tensor host = on_host(t);
-    auto* kept = new Tensor(host);
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Tensor*>(p); });
-    std::size_t shape[kMaxRank];
-    std::int64_t strides[kMaxRank];
-    for (int i = 0; i < host.ndim(); i++) {
-        shape[i] = static_cast<std::size_t>(host.shape()[i]);
-        strides[i] = host.strides()[i];
-    }
+    const nb::capsule owner(new Tensor(host), [](void* p) noexcept { delete static_cast<Tensor*>(p); });
     static std::byte nothing[8];  // NumPy wants an address even for no elements
     void* data = host.numel() ? reinterpret_cast<void*>(host.address()) : nothing;
-    return Array(data, static_cast<std::size_t>(host.ndim()), shape, owner, strides, code);
+    return array_at<Array>(data, host, code, owner);
 }
 
 nb::object host_array(const Tensor& t) {
@@ -59,13 +69,73 @@ nb::object host_array(const Tensor& t) {
 
 [[noreturn]] void refuse_export(const std::string& text) { throw nb::buffer_error(text.c_str()); }
 
+/// Where a tensor lies as DLPack names it. A GPU that CUDA can reach is CUDA's: no other library takes Vulkan's memory.
+std::pair<int, int> dl_device_of(const Tensor& t) {
+    if (t.device().is_cpu()) return {kCpu, 0};
+    static auto* const known = new std::map<int, int>;  // CUDA's numbers of Vulkan devices, -1 for none
+    const auto [entry, unknown] = known->try_emplace(t.device().index, -1);
+    if (unknown) try {
+            entry->second = cuda::ordinal(t.device());
+        } catch (const DeviceError&) {  // what is missing is told where CUDA is asked for by name
+        }
+    return entry->second < 0 ? std::pair{kVulkan, static_cast<int>(t.device().index)} : std::pair{kCuda, entry->second};
+}
+
+/// The memory that CUDA is shown, until CUDA has no more work with it.
+struct Shown {
+    Tensor tensor;
+    int ordinal;
+    ~Shown() { cuda::wait(ordinal); }
+};
+
+/// The tensor in memory that CUDA maps: its own, or a packed copy inside the GPU. Nothing is pending on it then.
+Tensor in_shared_memory(const Tensor& t, bool forced, bool refused) {
+    GilRelease release;
+    Tensor shown = t;
+    if (t.numel() > 0 && (forced || !cuda::is_shared(t.storage()))) {
+        if (refused) refuse_export("__dlpack__: copy=False is impossible for memory that CUDA did not bring");
+        const std::size_t bytes = static_cast<std::size_t>(t.numel()) * itemsize(t.dtype());
+        shown = Tensor(cuda::allocate(t.device(), bytes), Layout(t.shape()), t.dtype(), t.device());
+        copy_into(shown, t);
+    }
+    stream_of(t).synchronize();
+    return shown;
+}
+
+nb::object to_cuda(const Tensor& t, int wanted, nb::handle max_version, nb::handle copy) {
+    try {
+        const int ordinal = cuda::ordinal(t.device());
+        if (wanted != ordinal)
+            refuse_export("__dlpack__: expected dl_device (2, " + std::to_string(ordinal) + "), which is " +
+                          to_string(t.device()) + ", got (2, " + std::to_string(wanted) + ")");
+        const bool asked = !copy.is_none(), forced = asked && nb::cast<bool>(copy);
+        const Tensor shown = in_shared_memory(t, forced, asked && !forced);
+        void* data = nullptr;
+        if (shown.numel())
+            data =
+                reinterpret_cast<void*>(cuda::address(shown.storage()) + (shown.address() - shown.storage()->address));
+        const nb::capsule owner(new Shown{shown, ordinal}, [](void* p) noexcept { delete static_cast<Shown*>(p); });
+        nb::object array =
+            nb::cast(array_at<nb::ndarray<nb::array_api>>(data, shown, code_of(t.dtype()), owner, kCuda, ordinal));
+        return array.attr("__dlpack__")("max_version"_a = nb::borrow(max_version));
+    } catch (const DeviceError& error) {
+        refuse_export("__dlpack__: a tensor on " + to_string(t.device()) + " does not export to CUDA here (" +
+                      error.what() + "); pass dl_device=(1, 0)");
+    }
+}
+
 nb::object dlpack(const Tensor& t, nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
     if (t.requires_grad()) refuse_export("__dlpack__: expected a tensor that does not require grad; detach() it first");
+    const auto [wanted, index] =
+        dl_device.is_none() ? dl_device_of(t) : std::pair{nb::cast<int>(dl_device[0]), nb::cast<int>(dl_device[1])};
+    // Nothing is pending when the capsule is handed out, so any stream of the consumer's will do.
+    if (wanted == kCuda && !t.device().is_cpu()) return to_cuda(t, index, max_version, copy);
     if (!stream.is_none()) refuse_export("__dlpack__: expected stream=None, for the data is the CPU's");
-    const bool to_cpu = !dl_device.is_none() && nb::cast<int>(dl_device[0]) == 1;
-    if ((!dl_device.is_none() && !to_cpu) || (dl_device.is_none() && !t.device().is_cpu()))
+    if (wanted != kCpu)
         refuse_export("__dlpack__: a tensor on " + to_string(t.device()) +
-                      " exports to the CPU only; call cpu() or pass dl_device=(1, 0)");
+                      (t.device().is_cpu() ? " exports to the CPU only"
+                                           : " exports to the CPU or to CUDA on the same GPU only; call cpu() or pass "
+                                             "dl_device=(1, 0) or (2, n)"));
     const bool forced = !copy.is_none() && nb::cast<bool>(copy);
     if (!t.device().is_cpu() && !copy.is_none() && !forced)
         refuse_export("__dlpack__: copy=False is impossible from " + to_string(t.device()));
@@ -82,28 +152,56 @@ void drop_import(void* imported) {
     delete static_cast<Imported*>(imported);
 }
 
-/// Shares the memory of a CPU array; undefined when its strides or alignment are nothing a kernel can read.
-Tensor share(const Imported& array) {
-    DType dtype = DType::none;
+template <class Array>
+DType dtype_of(const Array& array) {
     for (const auto& [ours, code] : kCodes)
-        if (code == array.dtype()) dtype = ours;
-    check<DTypeError>(dtype != DType::none, "from_dlpack: expected a dtype vkML has, got code ",
-                      static_cast<int>(array.dtype().code), " with ", static_cast<int>(array.dtype().bits), " bits");
-    check<DeviceError>(array.device_type() == 1, "from_dlpack: expected memory on the CPU, got DLPack device type ",
-                       array.device_type());
-    Layout layout;
+        if (code == array.dtype()) return ours;
+    fail<DTypeError>("from_dlpack: expected a dtype vkML has, got code ", static_cast<int>(array.dtype().code),
+                     " with ", static_cast<int>(array.dtype().bits), " bits");
+}
+
+/// The array's layout in `layout`; gives the elements between the first and the last, or 0 for a negative stride.
+template <class Array>
+std::int64_t span_of(const Array& array, Layout& layout) {
     std::int64_t last = 0;
     for (std::size_t i = 0; i < array.ndim(); i++) {
         const std::int64_t extent = static_cast<std::int64_t>(array.shape(i)),
                            stride = extent > 1 ? array.stride(i) : 1;
-        if (stride < 0) return {};
+        if (stride < 0) return 0;
         layout.shape.push_back(extent);
         layout.strides.push_back(stride);
         last += (extent - 1) * stride;
     }
+    return last + 1;
+}
+
+/// A Vulkan tensor with a copy of CUDA's memory on the same GPU; packed if the memory has gaps.
+Tensor take_from_cuda(const nb::ndarray<nb::ro>& array) {
+    const DType dtype = dtype_of(array);
+    check<DeviceError>(array.device_type() == kCuda || array.device_type() == kCudaManaged,
+                       "from_dlpack: expected CUDA memory, got DLPack device type ", array.device_type());
+    Layout layout;
+    const std::int64_t span = span_of(array, layout);
+    check<ShapeError>(span > 0 || array.size() == 0, "from_dlpack: expected strides >= 0, got a negative one");
+    GilRelease release;
+    const Device device = cuda::vulkan_device(array.device_id());
+    if (array.size() == 0) return Tensor(Storage{}, Layout(layout.shape), dtype, device);
+    const std::size_t bytes = static_cast<std::size_t>(span) * itemsize(dtype);
+    const Tensor taken(cuda::take(device, reinterpret_cast<Address>(array.data()), bytes), layout, dtype, device);
+    return span > taken.numel() ? clone(taken) : taken;
+}
+
+/// Shares the memory of a CPU array; undefined when its strides or alignment are nothing a kernel can read.
+Tensor share(const Imported& array) {
+    const DType dtype = dtype_of(array);
+    check<DeviceError>(array.device_type() == kCpu || array.device_type() == kCudaHost,
+                       "from_dlpack: expected memory on the CPU, got DLPack device type ", array.device_type());
+    Layout layout;
+    const std::int64_t span = span_of(array, layout);
+    if (span == 0 && array.size() > 0) return {};
     if (numel(layout.shape) == 0) return Tensor(Storage{}, Layout(layout.shape), dtype, Device{});
     if (reinterpret_cast<std::uintptr_t>(array.data()) % itemsize(dtype) != 0) return {};
-    const std::size_t bytes = static_cast<std::size_t>(last + 1) * itemsize(dtype);
+    const std::size_t bytes = static_cast<std::size_t>(span) * itemsize(dtype);
     return Tensor(borrow_host(array.data(), bytes, new Imported(array), &drop_import), layout, dtype, Device{});
 }
 
@@ -164,13 +262,34 @@ void bind_interop(nb::module_& m, TensorClass& tensor) {
         Tensor out = share(array);
         return out.defined() ? nb::cast(out) : nb::none();
     });
+    m.def("_vulkan_device_of_cuda", &cuda::vulkan_device);
+    m.def("_take_from_cuda", [](nb::handle source) {
+        nb::ndarray<nb::ro> array;
+        check<DTypeError>(nb::try_cast<nb::ndarray<nb::ro>>(source, array) && array.is_valid(),
+                          "from_dlpack: expected an unused DLPack capsule, got something else");
+        return take_from_cuda(array);
+    });
     tensor
         .def("__dlpack__", &dlpack, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
-             "dl_device"_a = nb::none(), "copy"_a = nb::none(), "A DLPack capsule; on the CPU it shares the memory.")
-        .def("__dlpack_device__",
-             [](const Tensor& t) {
-                 return nb::make_tuple(t.device().is_cpu() ? 1 : 7, static_cast<int>(t.device().index));
-             })
+             "dl_device"_a = nb::none(), "copy"_a = nb::none(), R"(A DLPack capsule of the values.
+
+On the CPU it shares the memory. A tensor on a Vulkan device that is CUDA's device n exports to CUDA, as
+`torch.from_dlpack(t)` asks for it: memory that came from CUDA is shared, other memory is copied once inside the GPU. To
+the CPU it exports as a copy with `dl_device=(1, 0)`, from every device. All work on the values is done when the capsule is there; after that nothing orders the two libraries, so
+synchronize one before the other reads what it wrote.
+
+Raises
+------
+BufferError
+    The tensor requires grad, or cannot be had where and how it is asked for; the text says what is missing.)")
+        .def(
+            "__dlpack_device__",
+            [](const Tensor& t) {
+                const auto [type, index] = dl_device_of(t);
+                return nb::make_tuple(type, index);
+            },
+            "DLPack's name for where the values are: (1, 0) on the CPU, (2, n) on a Vulkan device that is CUDA's "
+            "device n, (7, n) on another.")
         .def("numpy", in_python("numpy"), nb::sig("def numpy(self) -> numpy.ndarray"),
              "The values as a NumPy array; waits for the device. May share the memory of a CPU tensor and is then "
              "read-only; bfloat16 arrives as float32.")

@@ -267,8 +267,9 @@ void bind_capture(nb::module_& m) {
         "fn"_a, "device"_a = nb::none(),
         R"(Runs fn once and records what it does on `device` (the default device unless named).
 
-replay() does the same again on the same tensors. Numbers that fn passes, seeds of random draws included, are those of
-the recording: every replay of a dropout drops the same elements. Reading a tensor inside fn is an Error, and so is an
+replay() does the same again on the same tensors. Numbers that fn passes, explicit seeds included, are those of the
+recording; draws of the default generator are new in each replay, those that the same step would have got without a
+capture. Reading a tensor inside fn is an Error, and so is an
 fn that does nothing on the device.
 
 Examples

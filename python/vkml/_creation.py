@@ -76,34 +76,63 @@ def _is_torch(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "torch"
 
 
+def _from_torch_cuda(data: Any, device: Any, op: str) -> Any:
+    """A copy inside the GPU of a tensor on CUDA that shall come to Vulkan; None if it has to go through the host."""
+    if not data.is_cuda or _device(device).type != "vulkan":
+        return None
+    try:
+        return _import_capsule(data.detach().resolve_conj().resolve_neg(), op)
+    except _core.DeviceError:
+        return None
+
+
 def _from_torch(data: Any, dtype: Any, device: Any, op: str) -> Tensor:
-    data = data.detach().cpu().contiguous().resolve_conj().resolve_neg()
-    shared: Any = _core._share(data)
+    taken = _from_torch_cuda(data, device, op)
+    if taken is None:
+        data = data.detach().cpu().contiguous().resolve_conj().resolve_neg()
+    shared: Any = _core._share(data) if taken is None else taken
     if shared is None:
         return _from_array(data.numpy(), dtype, device, op)
     if dtype is None and shared.dtype == _core.float64:
         dtype = _core.float32
     made = _place(shared, dtype, _device(device))
-    return made.clone() if made is shared else made
+    return made.clone() if made is shared and taken is None else made
 
 
-def _check_on_cpu(x: Any, op: str) -> None:
-    kind = int(x.__dlpack_device__()[0]) if hasattr(x, "__dlpack_device__") else 1
-    if kind != 1:
-        where = {2: ", CUDA: copy it to the host first", 10: ", ROCm: copy it to the host first"}.get(kind, "")
-        raise _core.DeviceError(f"{op}: expected memory on the CPU, got DLPack device type {kind}{where}")
-
-
-def _import_capsule(x: Any) -> Any:
-    """A tensor in the memory of an object with `__dlpack__`, or None where no kernel can read it as it lies.
-
-    The capsule is asked for here: nanobind marks one as used only if it was not the one to ask.
-    """
+def _cuda_ordinal(x: Any, op: str) -> int | None:
+    """None for an array on the CPU, the device's number for one of CUDA's that Vulkan can take in; else DeviceError."""
+    kind, index = map(int, x.__dlpack_device__()) if hasattr(x, "__dlpack_device__") else (1, 0)
+    if kind in (1, 3):  # 3: the CPU's, pinned by CUDA
+        return None
+    if kind not in (2, 13):
+        where = ", ROCm: copy it to the host first" if kind == 10 else ""
+        raise _core.DeviceError(f"{op}: expected memory on the CPU or CUDA's, got DLPack device type {kind}{where}")
     try:
-        capsule = x.__dlpack__(max_version=(1, 0))
+        _core._vulkan_device_of_cuda(index)
+    except _core.DeviceError as error:
+        raise _core.DeviceError(
+            f"{op}: expected memory on the CPU or of a GPU that CUDA and Vulkan share, got CUDA device {index} "
+            f"({error}); copy it to the host first"
+        ) from None
+    return index
+
+
+def _capsule(x: Any, **stream: int) -> Any:
+    # Asked for here: nanobind marks a capsule as used only if it was not the one to ask.
+    try:
+        return x.__dlpack__(max_version=(1, 0), **stream)
     except TypeError:  # a producer from before versions
-        capsule = x.__dlpack__()
-    return _core._share(capsule)
+        return x.__dlpack__(**stream)
+
+
+def _import_capsule(x: Any, op: str) -> Any:
+    """A tensor of the values of an object with `__dlpack__`: in its memory on the CPU, a copy of CUDA's on Vulkan.
+
+    None where the memory is the CPU's and no kernel can read it as it lies.
+    """
+    if _cuda_ordinal(x, op) is None:
+        return _core._share(_capsule(x))
+    return _core._take_from_cuda(_capsule(x, stream=1))  # 1: CUDA's legacy default stream, where the copy runs
 
 
 def _convert(data: Any, dtype: Any, device: Any, op: str) -> Tensor:
@@ -113,8 +142,7 @@ def _convert(data: Any, dtype: Any, device: Any, op: str) -> Tensor:
     if _is_torch(data):
         return _from_torch(data, dtype, device, op)
     if not hasattr(data, "__array__") and hasattr(data, "__dlpack__"):
-        _check_on_cpu(data, op)
-        shared = _import_capsule(data)
+        shared = _import_capsule(data, op)
         data = np.from_dlpack(data) if shared is None else shared
         return _convert(data, _core.float32 if dtype is None and str(data.dtype) == "float64" else dtype, device, op)
     array = _array_of(data)
@@ -195,6 +223,18 @@ def asarray(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def from_dlpack(x: Any) -> Tensor:
     """A tensor that shares the CPU memory of another library's array; read-only or oddly strided arrays are copied.
 
+    An array in CUDA's memory becomes a tensor on the Vulkan device that is the same GPU. CUDA's own memory cannot be
+    mapped by Vulkan, so it is copied once, inside the GPU, into memory that both can map (VK_KHR_external_memory_fd);
+    the copy runs after the producer's current stream and is waited for.
+
+    Raises
+    ------
+    DeviceError
+        Memory of another kind of device, or of CUDA's where something is missing: libcuda, a Vulkan device with that
+        GPU's UUID, or the extension. The text says which.
+    DTypeError
+        No `__dlpack__`, or a dtype vkML lacks.
+
     Examples
     --------
     >>> a = np.zeros(3, dtype=np.float32)
@@ -207,9 +247,8 @@ def from_dlpack(x: Any) -> Tensor:
         return x.detach()
     if not hasattr(x, "__dlpack__"):
         raise _core.DTypeError(f"from_dlpack: expected an object with __dlpack__, got {type(x).__name__}")
-    _check_on_cpu(x, "from_dlpack")
     read_only = isinstance(x, np.ndarray) and not x.flags.writeable
-    shared: Any = None if read_only else _import_capsule(x)
+    shared: Any = None if read_only else _import_capsule(x, "from_dlpack")
     if shared is not None:
         return shared
     array = x if isinstance(x, np.ndarray) else np.from_dlpack(x)

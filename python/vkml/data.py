@@ -145,6 +145,10 @@ class DataLoader:
     workers : int
         How many threads make them. Several of them index the dataset at once; the transform runs on one batch at a
         time, in order.
+    num_workers : int, optional
+        PyTorch's way to say both: that many threads, which make 2 batches each ahead unless `prefetch` says how many; 0
+        makes every batch when it is asked for. Threads, not processes: the dataset is shared, nothing is pickled, and
+        work that holds the interpreter's lock does not run side by side.
 
     Examples
     --------
@@ -164,13 +168,21 @@ class DataLoader:
         transform: Callable | None = None,
         prefetch: int = 0,
         workers: int = 1,
+        num_workers: int | None = None,
     ) -> None:
         for name, value, least in (("batch_size", batch_size, 1), ("prefetch", prefetch, 0), ("workers", workers, 1)):
             _index(f"DataLoader: {name}", value, least)
+        if num_workers is not None:
+            _index("DataLoader: num_workers", num_workers, 0)
+            if workers != 1 or (num_workers == 0 and prefetch):
+                other = "workers" if workers != 1 else "prefetch"
+                raise _core.ShapeError(f"DataLoader: num_workers: expected no {other} beside {num_workers}, got one")
+            workers, prefetch = max(num_workers, 1), prefetch or 2 * num_workers
         _index("DataLoader: seed", seed, 0)
         self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
         self.seed, self.device, self.transform = seed, device, transform
         self.prefetch, self.workers = prefetch, workers
+        self.num_workers = workers if prefetch else 0
         self.epoch = 0
         self._asked: tuple[Any, bool] | None = None  # a dataset, and whether it takes arrays
 

@@ -134,12 +134,14 @@ TEST_F(Cooperative, SixteenBitProducts) {
 }
 
 TEST_F(Cooperative, SplitKAddsTheParts) {
-    force_gemm("gemm_split_k_coopmat");
     const Problem p{70, 2100, 65};
     const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::f16),
                  b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::f16);
-    EXPECT_LT(error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16)), 0x1p-11);
-    EXPECT_EQ(chosen, "gemm_split_k_coopmat");
+    for (const char* name : {"gemm_split_k_coopmat", "gemm_split_k_coopmat_small"}) {
+        force_gemm(name);
+        EXPECT_LT(error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16)), 0x1p-11);
+        EXPECT_EQ(chosen, name);
+    }
 }
 
 TEST_F(Cooperative, MediumRoundsOperandsToBfloat16) {

@@ -100,14 +100,58 @@ def test_resampling_says_what_does_not_fit(device):
     for options, text in (
         ({}, "expected size or scale_factor, got None and None"),
         ({"size": 2, "scale_factor": 2}, "expected size or scale_factor"),
-        ({"size": 0}, "positive sizes"),
-        ({"size": (2, 2)}, "expected 1 positive sizes"),
+        ({"size": 0}, "size: expected a positive int, or 1 of them, got 0"),
+        ({"size": (2, 2)}, r"size: expected a positive int, or 1 of them, got \(2, 2\)"),
+        ({"scale_factor": math.nan}, "scale_factor: expected a positive finite number, or 1 of them, got nan"),
+        ({"scale_factor": -1}, "scale_factor: expected a positive finite number"),
+        ({"scale_factor": 0.1}, r"scale_factor: expected a result that is not empty, got \(0,\)"),
         ({"size": 2, "mode": "bicubic"}, "mode: expected nearest"),
-        ({"size": 2, "mode": "bilinear"}, "fits mode 'bilinear'"),
+        ({"size": 2, "mode": "bilinear"}, "expected rank 4 for mode 'bilinear', got shape"),
         ({"size": 2, "align_corners": True}, "align_corners: expected a linear mode"),
+        ({"size": 2, "antialias": True}, "antialias: expected False, got True"),
     ):
         with pytest.raises(vkml.ShapeError, match=text):
             F.interpolate(x, **options)
+    for options in ({"size": "a"}, {"size": 2.5}, {"scale_factor": "2"}, {"scale_factor": None, "size": [None]}):
+        with pytest.raises(vkml.DTypeError, match=r"interpolate: (size|scale_factor): expected a positive"):
+            F.interpolate(x, **options)
+    with pytest.raises(vkml.DTypeError, match="expected a floating-point tensor for mode 'linear', got int32"):
+        F.interpolate(x.int(), 2, mode="linear")
+    with pytest.raises(vkml.ShapeError, match=r"expected rank 3 or more for mode 'nearest', got shape \(4,\)"):
+        F.interpolate(x[0, 0], 2)
+    with pytest.raises(vkml.ShapeError, match=r"expected a tensor with elements, got shape \(1, 0, 4\)"):
+        F.interpolate(x[:, :0], 2)
+
+
+def test_gated_halves_say_what_does_not_fit(device):
+    for x, dim, error, text in (
+        (vkml.ones(3, 5), -1, vkml.ShapeError, r"glu: expected an even extent along dim -1, got shape \(3, 5\)"),
+        (vkml.tensor(1.0), 0, vkml.ShapeError, r"glu: expected an even extent along dim 0, got shape \(\)"),
+        (vkml.ones(2, 4), 2, vkml.IndexError_, r"glu: expected dim in \[-2, 1\], got 2"),
+        (vkml.ones(2, 4, dtype="int32"), 0, vkml.DTypeError, "glu: expected a floating-point tensor, got int32"),
+    ):
+        with pytest.raises(error, match=text):
+            F.glu(x.to(device), dim)
+
+
+def test_layers_blame_the_input_that_does_not_fit(device):
+    for layer, shape, text in (
+        (nn.Linear(6, 5), (3, 4), r"Linear: expected 6 features on the last axis, got shape \(3, 4\)"),
+        (nn.Conv1d(3, 5, 3), (2, 4, 8), r"Conv1d: expected 3 channels, got shape \(2, 4, 8\)"),
+        (nn.Conv2d(3, 5, 3), (4, 8, 8), r"Conv2d: expected 3 channels, got shape \(4, 8, 8\)"),
+        (nn.Conv2d(4, 4, 3, groups=2), (1, 6, 8, 8), "Conv2d: expected 4 channels, got shape"),
+        (nn.Conv3d(3, 5, 3), (2, 4, 8, 8, 8), "Conv3d: expected 3 channels, got shape"),
+        (nn.ConvTranspose1d(3, 5, 3), (2, 4, 8), "ConvTranspose1d: expected 3 channels, got shape"),
+        (nn.ConvTranspose2d(3, 5, 3), (2, 4, 8, 8), "ConvTranspose2d: expected 3 channels, got shape"),
+        (nn.Conv2d(3, 5, 3), (2, 3, 2, 2), "conv2d: expected a kernel no larger than the padded input"),
+        (nn.Conv2d(3, 5, 3), (2, 2), "conv2d: expected rank 4"),
+    ):
+        with pytest.raises(vkml.ShapeError, match="^" + text):
+            layer.to(device)(vkml.ones(shape, device=device))
+    for layer, shape in ((nn.Linear(4, 5), (2, 4)), (nn.Conv2d(3, 5, 1), (1, 3, 2, 2))):
+        name = type(layer).__name__
+        with pytest.raises(vkml.DTypeError, match=f"^{name}: expected float32, the weight's dtype, got float64"):
+            layer.to(device)(vkml.ones(shape, dtype="float64", device=device))
 
 
 def test_a_decoder_reads_its_memory_and_not_the_future(device):

@@ -10,8 +10,18 @@ import ml_dtypes
 import numpy as np
 import pytest
 from helpers import ALL, INTEGERS, NUMPY, bits, dtype_name, is_float, tensor, to_numpy
+from op_cases import bench, bench_cases
 
 import vkml
+
+bench_cases(
+    "cast", lambda x, to: x.to(to), lambda x, to: x, lambda torch, x, to: x.to(getattr(torch, to)),
+    bench=[
+        bench((8192, 8192), to="bfloat16", scale=4.0),
+        bench((8192, 8192), to="float32", dtype="bfloat16"),
+        bench((8192, 8192), to="float16"),
+    ],
+)  # fmt: skip
 
 NAN, INF = math.nan, math.inf
 RANGES = {

@@ -5,8 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers import ALL, LAYOUTS, assert_same_bits, laid_out, rounded, tensor, to_numpy
+from op_cases import bench, bench_cases
 
 import vkml
+
+bench_cases(
+    "cat", lambda a, b, dim: vkml.cat([a, b], dim), lambda a, b, dim: np.concatenate([a, b], dim),
+    lambda torch, a, b, dim: torch.cat([a, b], dim),
+    bench=[
+        bench((8192, 4096), (8192, 4096), dim=0),
+        bench((8192, 4096), (8192, 4096), dim=1),
+        bench((8192, 4096), (8192, 4096), dim=1, dtype="bfloat16"),
+        bench((8192, 4096), (8192, 4096), dim=1, backward=True),
+    ],
+)  # fmt: skip
 
 SHAPES = [
     ([(3,), (5,)], 0),

@@ -5,13 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers import ALL, LAYOUTS, assert_same_bits, laid_out, tensor, to_numpy
-from op_cases import EXACT, op_cases
+from op_cases import EXACT, bench, bench_cases, op_cases
 
 import vkml
 
 TestClone = op_cases(
     "clone", lambda x: x.copy(), torch="clone", dtypes=ALL, tolerance=EXACT, second=True, same_bits=True
 )
+bench_cases(
+    "transpose", lambda x: x.T.contiguous(), lambda x: x.T, lambda torch, x: x.T.contiguous(),
+    bench=[bench((8192, 8192)), bench((8192, 8192), dtype="bfloat16")],
+)  # fmt: skip
+bench_cases(
+    "permute", lambda x: x.permute(0, 2, 3, 1).contiguous(), lambda x: x.transpose(0, 2, 3, 1),
+    lambda torch, x: x.permute(0, 2, 3, 1).contiguous(),
+    bench=[bench((64, 64, 112, 112)), bench((64, 64, 112, 112), dtype="bfloat16")],
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ALL)

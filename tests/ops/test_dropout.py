@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers import FLOATS, LAYOUTS, assert_same_bits, laid_out, rounded, tensor, to_numpy
+from op_cases import bench, bench_cases
 
 import vkml
 
@@ -15,6 +16,17 @@ def expected(x: np.ndarray, p: float, seed: int, offset: int, dtype: str) -> np.
     wide = np.float64 if dtype == "float64" else np.float32
     with np.errstate(all="ignore"):
         return np.where(keep, rounded((x.astype(wide) * wide(scale)), dtype), 0.0)
+
+
+bench_cases(
+    "dropout", lambda x: vkml.dropout(x, 0.3, seed=7), lambda x: expected(x, 0.3, 7, 0, "float32"),
+    lambda torch, x: torch.nn.functional.dropout(x, 0.3),
+    bench=[
+        bench((4096, 4096), random=True),
+        bench((4096, 4096), dtype="bfloat16", random=True),
+        bench((4096, 4096), backward=True, random=True),
+    ],
+)  # fmt: skip
 
 
 def test_known_answers(device: str) -> None:

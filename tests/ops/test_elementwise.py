@@ -81,7 +81,15 @@ TestCos = op_cases("cos", np.cos, torch="cos", tolerance=BUILT, second=True)
 TestTan = op_cases("tan", np.tan, torch="tan", tolerance=BUILT, domain=(-1.2, 1.2), second=True)
 TestTanh = op_cases("tanh", np.tanh, torch="tanh", tolerance=BUILT, second=True)
 TestSigmoid = op_cases("sigmoid", sigmoid, torch="sigmoid", tolerance=BUILT, second=True)
-TestRelu = op_cases("relu", lambda x: np.maximum(x, 0), torch="relu", dtypes=NUMBERS, same_bits=True, second=True)
+TestRelu = op_cases(
+    "relu",
+    lambda x: np.maximum(x, 0),
+    torch="relu",
+    dtypes=NUMBERS,
+    same_bits=True,
+    second=True,
+    bench=[bench((8192, 8192)), bench((8192, 8192), dtype="bfloat16"), bench((8192, 8192), backward=True)],
+)
 
 
 def torch_gelu(torch, x, approximate="none"):
@@ -100,7 +108,11 @@ TestGelu = op_cases(
     tolerance=BUILT,
     second=True,
     approximate=["none", "tanh"],
-    bench=[bench((4096, 4096), approximate="none")],
+    bench=[
+        bench((4096, 4096), approximate="none"),
+        bench((8192, 8192), dtype="bfloat16", approximate="none"),
+        bench((8192, 8192), approximate="none", backward=True),
+    ],
 )
 TestSilu = op_cases("silu", lambda x: x * sigmoid(x), torch="silu", tolerance=BUILT, second=True)
 TestSoftplus = op_cases("softplus", lambda x: np.logaddexp(0, x), torch="softplus", tolerance=BUILT, second=True)

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers import ALL, assert_same_bits, rounded, tensor, to_numpy
+from op_cases import bench, bench_cases
 
 import vkml
+
+bench_cases(
+    "full_like", lambda x: vkml.full_like(x, 1.5), lambda x: np.full_like(x, 1.5),
+    lambda torch, x: torch.full_like(x, 1.5),
+    bench=[bench((8192, 8192), bytes=4.0 * 8192**2), bench((8192, 8192), dtype="bfloat16", bytes=2.0 * 8192**2)],
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ALL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from helpers import ALL, FLOATS, tensor
-from op_cases import EXACT, Tolerance, op_cases
+from op_cases import EXACT, Tolerance, bench, op_cases
 
 import vkml
 
@@ -52,6 +52,7 @@ TestIm2col = op_cases(
     stride=[1, (2, 3)],
     padding=[0, (1, 2)],
     dilation=[1, (2, 1)],
+    bench=[bench((16, 64, 56, 56), kernel=3, stride=1, padding=1, dilation=1)],
     torch=torch_unfold,
     errors=[
         (
@@ -80,6 +81,7 @@ TestCol2im = op_cases(
     tolerance=Tolerance(rel=4e-7, abs=4e-6),
     image=[(3, 3)],
     kernel=[2],
+    bench=[bench((16, 576, 2916), image=(56, 56), kernel=3)],
     gradients=True,
     batched=True,
 )

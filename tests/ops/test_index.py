@@ -265,7 +265,8 @@ def test_values_out_of_range(device: str, op: str, call: object, negative: bool,
     if not negative and -6 <= value < 0:  # x[...] wraps this one
         assert_same_bits(call(x, bad), call(x, vkml.tensor([0, value + 6, 1], device=device)))  # type: ignore[operator]
         return
-    with pytest.raises(vkml.IndexError_, match=rf"{op}: expected an index in \[0, 6\), got {value}"):
+    first = 0 if negative else -6  # of a subscript
+    with pytest.raises(vkml.IndexError_, match=rf"{op}: expected an index in \[{first}, 6\), got {value}"):
         call(x, bad).numpy()  # type: ignore[operator]
     # The device goes on, and nothing was written.
     np.testing.assert_array_equal(x.numpy(), np.arange(24.0).reshape(6, 4))
@@ -339,3 +340,14 @@ def ones(d: str, *shape: int) -> vkml.Tensor:
 def test_errors(device: str, call: object, error: str, text: str) -> None:
     with pytest.raises(getattr(vkml, error), match=text):
         call(device)  # type: ignore[operator]
+
+
+def test_subscripts_say_what_does_not_fit(device: str) -> None:
+    x = vkml.arange(5, dtype="float32", device=device)
+    with pytest.raises(vkml.DTypeError, match=r"^index: expected int64, int32 or bool, got float32$"):
+        x[vkml.tensor([0.5], device=device)]
+    for key, got in (([0, 7], 7), ([-6], -6)):
+        with pytest.raises(vkml.IndexError_, match=rf"^index: expected an index in \[-5, 5\), got {got}$"):
+            x[key].tolist()
+    with pytest.raises(vkml.IndexError_, match=r"^index_select: expected an index in \[0, 5\), got -1$"):
+        vkml.index_select(x, 0, vkml.tensor([-1], device=device)).tolist()

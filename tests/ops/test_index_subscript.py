@@ -270,8 +270,9 @@ def test_leaf_and_views_are_refused(device: str) -> None:
     with vkml.no_grad():
         x[0] = 4.0
     assert x.tolist() == [4, 2]
+    owner = x * 2.0
     with pytest.raises(vkml.Error, match="view"):
-        (x * 2.0)[0:1][0] = 1.0
+        owner[0:1][0] = 1.0
     with pytest.raises(vkml.Error, match="expanded"):
         vkml.zeros((1,), device=device).expand(4)[0:2] = 1.0
 
@@ -279,7 +280,7 @@ def test_leaf_and_views_are_refused(device: str) -> None:
 @pytest.mark.parametrize("value", [3, -4, 2**31, -(2**31), 2**63 - 1, -(2**63)])
 def test_write_out_of_range_touches_nothing(device: str, value: int) -> None:
     t = vkml.arange(12, device=device).reshape(3, 4)
-    with pytest.raises(vkml.IndexError_, match=rf"index: expected an index in \[0, 3\), got {value}"):
+    with pytest.raises(vkml.IndexError_, match=rf"index: expected an index in \[-3, 3\), got {value}"):
         t[vkml.tensor([1, value], device=device)] = 0
         t.numpy()
     expected = np.arange(12).reshape(3, 4)

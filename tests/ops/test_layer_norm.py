@@ -82,7 +82,15 @@ TestPlain = op_cases(
     grad_floor=1.0,  # a row of one or two elements has a gradient of nearly 0, the difference of terms of this size
     grad_shapes=GRADIENTS,
     errors=ERRORS,
-    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((1024, 65536)), bench((8192, 8192), backward=True)],
+    bench=[
+        bench((32768, 1024)),
+        bench((8192, 8192)),
+        bench((1024, 65536)),
+        bench((128, 262144)),
+        bench((8192, 8192), dtype="bfloat16"),
+        *(bench(s, backward=True) for s in ((32768, 1024), (8192, 8192), (1024, 65536), (128, 262144))),
+        bench((8192, 8192), dtype="bfloat16", backward=True),
+    ],
 )
 TestTwoAxes = op_cases(
     "layer_norm",

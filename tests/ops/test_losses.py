@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import assert_close, tensor, to_numpy
-from op_cases import Tolerance, op_cases
+from op_cases import Tolerance, bench, op_cases
 
 import vkml
 
@@ -92,7 +92,19 @@ COMMON = {
     "grad_tolerance": 3e-5,
     "layouts": (),
 }
-TestCrossEntropy = op_cases("cross_entropy", np_cross_entropy, torch="cross_entropy", shapes=LOGITS, **COMMON)
+TestCrossEntropy = op_cases(
+    "cross_entropy",
+    np_cross_entropy,
+    torch="cross_entropy",
+    shapes=LOGITS,
+    bench=[
+        bench((8192, 8192)),
+        bench((2048, 50257)),
+        bench((8192, 8192), backward=True),
+        bench((8192, 8192), dtype="bfloat16"),
+    ],
+    **COMMON,
+)
 
 
 def constant_weights(x: Any, t: Any, w: Any, **kwargs: Any) -> Any:

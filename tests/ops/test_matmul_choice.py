@@ -21,7 +21,7 @@ from vkml import _core
 # They add in one order: chains of 256, 512 or 1024 terms, one chain after another.
 ONE_ORDER = ["gemm_naive", "gemm_tiled", "gemm_db", "gemm_reg", "gemm_small", "gemm_medium", "gemm_large",
              "gemm_split_k_small", "gemm_split_k_medium", "gemm_split_k_large"]  # fmt: skip
-ON_THE_FLOOR = {"gemm_naive", "gemm_small", "gemm_medium", "gemm_split_k_small", "gemm_split_k_medium"}
+ON_THE_FLOOR = {"gemm_naive", "gemm_small", "gemm_split_k_small"}
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_the_log_says_what_a_lower_precision_became(device: str, mode: Callable[
 @pytest.mark.parametrize("word", ["high", "medium"])
 @pytest.mark.parametrize("size", [(1024, 1024, 1024), (257, 1000, 131), (2100, 520, 2049)], ids=str)
 def test_lower_precisions_on_cooperative_matrices(
-    vulkan: str, mode: Callable[[str], None], word: str, size: tuple[int, int, int]
+    vulkan: str, mode: Callable[[str], None], force: Callable[[str], None], word: str, size: tuple[int, int, int]
 ) -> None:
     """Real devices only: high within the bound of f32, rows of every size; medium within that of rounded operands."""
     if vkml.device_info(vulkan)["cooperative_matrices"] == "none":
@@ -314,6 +314,8 @@ def test_lower_precisions_on_cooperative_matrices(
         a *= 2.0 ** (np.arange(m) % 7 * 20 - 60.0)[:, None]
     a, b = rounded(a, "float32"), rounded(b, "float32")
     x, y = tensor(a, device=vulkan), tensor(b, device=vulkan)
+    if m < 1000:  # 15 tiles: a large device computes in highest what fills so little of it
+        force("gemm_high_small" if word == "high" else "gemm_coopmat_small")
     assert chosen(lambda: x @ y).startswith("gemm_high" if word == "high" else "gemm_coopmat")
     if word == "medium":
         a, b = bf16(a), bf16(b)

@@ -87,3 +87,45 @@ def test_wrong_gradients_are_refused():
     with pytest.raises(_core.ShapeError, match="1 gradients, got 2"):
         optimizer.step([None, None])
     assert read(p).tolist() == [1.0, 2.0]
+
+
+def adagrad64(p, g, states, t, lr, decay, eps, wd):
+    g = g + wd * p
+    states[0] += g * g
+    return p - lr / (1 + (t - 1) * decay) * g / (np.sqrt(states[0]) + eps)
+
+
+def nadam64(p, g, states, t, lr, psi, eps, wd, b1=0.8, b2=0.95):
+    g = g + wd * p
+    states[0][:] = b1 * states[0] + (1 - b1) * g
+    states[1][:] = b2 * states[1] + (1 - b2) * g * g
+    momenta = [b1 * (1 - 0.5 * 0.96 ** (i * psi)) for i in range(1, t + 2)]
+    now, product = momenta[t - 1], np.prod(momenta[:t])
+    root = np.sqrt(states[1] / (1 - b2**t)) + eps
+    return p - lr * ((1 - now) / (1 - product) * g + momenta[t] / (1 - np.prod(momenta)) * states[0]) / root
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("rule", ["adagrad", "nadam"])
+def test_rules_against_float64(device, dtype, rule):
+    rng = np.random.default_rng(4)
+    shapes = [(1,), (1025,), (3, 5)]
+    tensors = [make(rng.standard_normal(s), device, dtype) for s in shapes]
+    values = [read(t).astype(np.float64) for t in tensors]
+    start = 0.25 if rule == "adagrad" else 0.0
+    states = [[np.full(s, start), np.zeros(s)] for s in shapes]
+    options = {"beta1": 0.3, "dampening": start} if rule == "adagrad" else {"beta1": 0.8, "beta2": 0.95}
+    options |= {"dampening": 0.5} if rule == "nadam" else {}
+    optimizer = _core._MultiTensorOptimizer(tensors, rule, lr=0.01, eps=1e-8, weight_decay=0.1, **options)
+    follow = adagrad64 if rule == "adagrad" else nadam64
+    for t in range(1, 6):
+        gradients = [make(rng.standard_normal(s), device, dtype) for s in shapes]
+        optimizer.step(gradients)
+        for i, g in enumerate(gradients):
+            values[i] = follow(
+                values[i], read(g).astype(np.float64), states[i], t, 0.01, 0.3 if rule == "adagrad" else 0.5, 1e-8, 0.1
+            )
+    # Five steps of at most ~0.05 each: some ulps of the parameter, and each step rounds it once.
+    bound = {"float32": 2e-6, "float64": 1e-13, "bfloat16": 5 * 2.0**-8}[dtype]
+    for t, v in zip(tensors, values, strict=True):
+        np.testing.assert_allclose(read(t), v, rtol=bound, atol=bound)

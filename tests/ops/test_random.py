@@ -6,8 +6,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 from helpers import assert_same_bits, to_numpy
+from op_cases import bench, bench_cases
 
 import vkml
+
+for drawn in ("rand", "randn"):
+    bench_cases(
+        drawn, lambda x, op=drawn: getattr(vkml, op)(x.shape, seed=7, device=x.device),
+        lambda x, op=drawn: getattr(vkml, op)(x.shape, seed=7, device="cpu").numpy(),
+        lambda torch, x, op=drawn: getattr(torch, op)(x.shape, device=x.device),
+        bench=[bench((4096, 4096), bytes=4.0 * 4096**2, random=True)],
+    )  # fmt: skip
 
 MASK = 0xFFFFFFFF
 

@@ -20,8 +20,19 @@ from helpers import (
     tensor,
     to_numpy,
 )
+from op_cases import bench, bench_cases
 
 import vkml
+
+bench_cases(
+    "cumsum", "cumsum", lambda x, dim: x.cumsum(dim), "cumsum",
+    # A sum of random signs stays far below that of its magnitudes, about 1.5 each.
+    bench=[
+        bench((8192, 8192), dim=1, scale=1.5 * 8192),
+        bench((8192, 8192), dim=0, scale=1.5 * 8192),
+        bench((8192, 8192), dim=1, dtype="bfloat16"),
+    ],
+)  # fmt: skip
 
 
 def values_of(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> np.ndarray:

@@ -58,7 +58,10 @@ TestSoftmax = op_cases(
         bench((8192, 8192)),
         bench((1024, 65536)),
         bench((128, 262144)),
-        bench((8192, 8192), backward=True),
+        bench((32768, 1024), dtype="bfloat16"),
+        bench((8192, 8192), dtype="bfloat16"),
+        *(bench(s, backward=True) for s in ((32768, 1024), (8192, 8192), (1024, 65536), (128, 262144))),
+        bench((8192, 8192), dtype="bfloat16", backward=True),
     ],
     **COMMON,
 )
@@ -67,7 +70,14 @@ TestLogSoftmax = op_cases(
     np_log_softmax,
     torch=lambda torch, x, dim=-1: torch.log_softmax(x, dim),
     errors=errors_of("log_softmax"),
-    bench=[bench((32768, 1024)), bench((8192, 8192)), bench((8192, 8192), backward=True)],
+    bench=[
+        bench((32768, 1024)),
+        bench((8192, 8192)),
+        bench((1024, 65536)),
+        bench((128, 262144)),
+        bench((8192, 8192), dtype="bfloat16"),
+        *(bench(s, backward=True) for s in ((32768, 1024), (8192, 8192), (1024, 65536), (128, 262144))),
+    ],
     **COMMON,
 )
 

@@ -82,3 +82,60 @@ def test_tensors_made_inside_outlive_the_capture(device: str) -> None:
     for y in kept:
         assert_close(y, np.arange(500.0) * 2)
     assert float(noise[0][0]) == 9.0
+
+
+def random_step(x: vkml.Tensor, out: vkml.Tensor, slope: vkml.Tensor) -> None:
+    """Dropout with its gradient, attention dropout, and plain draws, all of the default generator."""
+    y = vkml.dropout(x, 0.5) * vkml.rand(4, 8, 16, device=str(x.device))
+    (gradient,) = vkml.grad([vkml.sum(y)], [x])
+    z = vkml.nn.functional.scaled_dot_product_attention(y, y, y, dropout_p=0.5)
+    with vkml.no_grad():
+        out.assign_(y + z)
+        slope.assign_(gradient)
+
+
+def test_replays_draw_what_eager_steps_draw(device: str) -> None:
+    x = tensor(np.random.default_rng(3).normal(size=(4, 8, 16)), "float32", device, requires_grad=True)
+    out, slope = (vkml.zeros((4, 8, 16), device=device) for _ in range(2))
+    vkml.manual_seed(11)
+    expected = []
+    for _ in range(4):
+        random_step(x, out, slope)
+        expected.append((out.numpy().copy(), slope.numpy().copy()))
+    assert not np.array_equal(expected[0][0], expected[1][0])
+    vkml.manual_seed(11)
+    capture = vkml.capture(lambda: random_step(x, out, slope), device)
+    for i, (value, gradient) in enumerate(expected):
+        if i > 0:
+            capture.replay()
+        assert np.array_equal(out.numpy(), value)
+        # The forward's mask and the backward's are one.
+        assert np.array_equal(slope.numpy(), gradient)
+
+
+def test_draws_between_replays_are_others(device: str) -> None:
+    out = vkml.zeros((64,), device=device)
+    vkml.manual_seed(5)
+    capture = vkml.capture(lambda: out.assign_(vkml.rand(64, device=device)), device)
+    seen = [out.numpy().copy()]
+    for _ in range(3):
+        seen.append(vkml.rand(64, device=device).numpy())
+        capture.replay()
+        seen.append(out.numpy().copy())
+    assert len({s.tobytes() for s in seen}) == len(seen)
+
+
+def test_explicit_seeds_stay_in_a_replay(device: str) -> None:
+    out, drawn = vkml.zeros((64,), device=device), vkml.zeros((64,), device=device)
+    vkml.manual_seed(0)
+
+    def step() -> None:
+        drawn.assign_(vkml.rand(64, device=device))  # draw (0, 0) of the default generator
+        out.assign_(vkml.rand(64, device=device, seed=0))  # the same numbers, asked for by name
+
+    capture = vkml.capture(step, device)
+    first = out.numpy().copy()
+    assert np.array_equal(drawn.numpy(), first)
+    capture.replay()
+    assert np.array_equal(out.numpy(), first)
+    assert not np.array_equal(drawn.numpy(), first)

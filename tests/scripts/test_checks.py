@@ -17,6 +17,7 @@ import check_layering  # noqa: E402
 import check_operator_tests  # noqa: E402
 import check_public_headers  # noqa: E402
 import compile_kernel  # noqa: E402
+import spirv_module  # noqa: E402
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -187,7 +188,51 @@ def spirv(components: int, bits: int, alignment: int, store: bool = False) -> by
 def test_unaligned_vector_access_is_reported(store: bool) -> None:
     what = "store" if store else "load"
     expected = [f"entry main: {what} of a 16-byte vector of 4 says Aligned 4"]
-    assert compile_kernel.unaligned_vectors(spirv(4, 32, 4, store)) == expected
-    assert compile_kernel.unaligned_vectors(spirv(4, 16, 2, store)) != []
-    assert compile_kernel.unaligned_vectors(spirv(4, 32, 16, store)) == []
-    assert compile_kernel.unaligned_vectors(spirv(2, 16, 2, store)) == []  # four bytes: one access either way
+    assert spirv_module.unaligned_vectors(spirv(4, 32, 4, store)) == expected
+    assert spirv_module.unaligned_vectors(spirv(4, 16, 2, store)) != []
+    assert spirv_module.unaligned_vectors(spirv(4, 32, 16, store)) == []
+    assert spirv_module.unaligned_vectors(spirv(2, 16, 2, store)) == []  # four bytes: one access either way
+
+
+def chain(index_bits: int, constant: int | None = None, members: tuple[int, ...] = ()) -> bytes:
+    """A function that steps a float pointer by an index, a constant or the sum of two."""
+    step = spirv_module.instruction
+    words = [0x07230203, 0x10600, 0, 60, 0]
+    words += step(71, 4, 6, 4)  # OpDecorate %4 ArrayStride 4
+    words += step(22, 1, 32) + step(21, 2, index_bits, 0) + step(32, 4, 5349, 1)  # float, uint, pointer to float
+    value = [7] if constant is None else [constant]
+    words += step(43, 2, 10, *value, *[0] * (index_bits == 64))  # %10, the constant
+    words += step(54, 1, 20, 0, 30) + step(55, 4, 21) + step(248, 22)  # function, its pointer, label
+    index = 10
+    if constant is None:
+        words += step(128, 2, 23, 10, 10)  # %23 = %10 + %10
+        index = 23
+    words += step(67, 4, 24, 21, index, *members) + step(61, 1, 25, 24, 2, 4) + step(253) + step(56)
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def test_wide_steps_of_pointers_become_arithmetic() -> None:
+    code = spirv_module.full_addresses(chain(64))
+    words = spirv_module.words_of(code)
+    found = dict(spirv_module.instructions(words))
+    assert 67 not in found
+    pointer_to_integer, multiply, add, integer_to_pointer = (found[op] for op in (117, 132, 128, 120))
+    constants = {o[1]: o[2] for op, o in spirv_module.instructions(words) if op == 43}
+    assert pointer_to_integer[2] == 21
+    assert multiply[2] == 23
+    assert constants[multiply[3]] == 4
+    assert add[2:] == (pointer_to_integer[1], multiply[1])
+    assert integer_to_pointer == (4, 24, add[1])
+    assert words[3] > max(pointer_to_integer[1], multiply[1], add[1], multiply[3])
+    members = spirv_module.full_addresses(chain(64, members=(10,)))
+    assert next(o for op, o in spirv_module.instructions(spirv_module.words_of(members)) if op == 65)[3:] == (10,)
+
+
+@pytest.mark.parametrize("code", [chain(32), chain(64, 3)], ids=["32-bit index", "small constant"])
+def test_near_steps_of_pointers_stay(code: bytes) -> None:
+    assert spirv_module.full_addresses(code) == code
+
+
+def test_no_spirv_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a SPIR-V module"):
+        spirv_module.full_addresses(b"spirv")

@@ -122,8 +122,10 @@ void check_in_place(std::string_view op, const Tensor& target) {
     if (!t_enabled || !target.requires_grad()) return;
     check<Error>(!target.is_leaf(), op,
                  ": expected a tensor that does not require grad, got a leaf that does; use no_grad()");
-    check<Error>(!target.autograd()->node->view, op,
-                 ": expected a tensor that owns its history, got a view of a recorded tensor; clone() it first");
+    // A view of memory that nobody else holds is as good as its owner: x[mask] *= y.
+    check<Error>(!target.autograd()->node->view || !target.storage() || target.storage()->use_count() == 1, op,
+                 ": expected a tensor that owns its history, got a view of a recorded tensor; clone() it first, or "
+                 "write x[i] = x[i] * y for x[i] *= y");
 }
 
 void check_in_place(std::string_view op, const Tensor& target, Inputs sources) {

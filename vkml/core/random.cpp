@@ -6,13 +6,13 @@ namespace vkml {
 namespace {
 
 ForkMutex g_mutex;
-Draw g_next;
+Draw g_next{0, 0, Draw::Origin::generated};
 
 }  // namespace
 
 void manual_seed(std::uint64_t seed) {
     std::lock_guard lock(g_mutex);
-    g_next = {seed, 0};
+    g_next = {seed, 0, Draw::Origin::generated};
 }
 
 Draw next_draw() {

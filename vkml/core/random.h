@@ -22,7 +22,11 @@ constexpr PhiloxWords philox(PhiloxWords c, std::array<std::uint32_t, 2> key) {
 
 /// Where a draw starts: both numbers are taken modulo 2^64, and draws of different offsets never overlap.
 struct Draw {
+    /// Draws of the default generator are taken anew by each replay of a capture; `folded` ones go through fold().
+    enum class Origin : std::uint8_t { given, generated, folded };
+
     std::uint64_t seed = 0, offset = 0;
+    Origin origin = Origin::given;
     friend bool operator==(Draw, Draw) = default;
 };
 
@@ -31,6 +35,13 @@ constexpr PhiloxWords philox(Draw draw, std::uint64_t index) {
     return philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
                    static_cast<std::uint32_t>(draw.offset), static_cast<std::uint32_t>(draw.offset >> 32)},
                   {static_cast<std::uint32_t>(draw.seed), static_cast<std::uint32_t>(draw.seed >> 32)});
+}
+
+/// A draw of offset 0, for kernels that have room for one word only.
+constexpr Draw fold(Draw draw) {
+    const PhiloxWords w = philox(draw, ~std::uint64_t{0});
+    const bool given = draw.origin == Draw::Origin::given;
+    return {std::uint64_t{w[1]} << 32 | w[0], 0, given ? Draw::Origin::given : Draw::Origin::folded};
 }
 
 /// Sets the process-wide default generator: its draws are (seed, 0), (seed, 1), ... It starts with seed 0.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vkml/core/device.h"
+#include "vkml/core/error.h"
 #include "vkml/core/storage.h"
 #include "vkml/runtime/kernel.h"
 
@@ -40,8 +41,9 @@ struct Memory {
     void* host = nullptr;  // mapped pointer, if the host can see it
 };
 
-/// Where memory shall lie. `host`: mapped, coherent and cached, for staging and flags.
-enum class MemoryKind : std::uint8_t { device, host };
+/// Where memory shall lie. `host`: mapped, coherent and cached, for staging and flags. `shared`: the device's, and
+/// another API on the same GPU can map it.
+enum class MemoryKind : std::uint8_t { device, host, shared };
 
 /// A position in a stream's submissions; reached when the device has finished everything submitted up to it.
 using Timepoint = std::uint64_t;
@@ -78,6 +80,11 @@ class Backend {
     virtual bool reached(Timepoint point) = 0;
     /// Blocks until reached. May be called from several threads at once, also while another thread records.
     virtual void wait(Timepoint point) = 0;
+
+    /// Where CUDA sees a range of `shared` memory; any thread may ask. Throws DeviceError where it sees none.
+    virtual Address cuda_address(Address, std::size_t) {
+        fail<DeviceError>("CUDA: expected a Vulkan device, got ", device());
+    }
 
     /// Time stamps around every dispatch from now on, or no longer; `spans` hands out and clears what has finished.
     virtual void profile(bool) {}

@@ -1,5 +1,7 @@
 #include "vkml/runtime/capture.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "vkml/core/error.h"
@@ -12,7 +14,7 @@ void CaptureLog::keep(const Block* block) {
 }
 
 void CaptureLog::note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid,
-                               std::span<const std::byte> args, Uses reads, Uses writes) {
+                               std::span<const std::byte> args, Uses reads, Uses writes, const DrawPlace& drawn) {
     for (const Use& use : reads) keep(use.block());
     for (const Use& use : writes) keep(use.block());
     Command command{.what = Command::What::dispatch, .dtype = dtype, .kernel = &kernel, .spec = spec, .grid = grid};
@@ -20,6 +22,12 @@ void CaptureLog::note_dispatch(const Kernel& kernel, DType dtype, const Spec& sp
     command.args_size = args.size();
     args_.insert(args_.end(), args.begin(), args.end());
     commands_.push_back(command);
+    if (drawn.draw.origin == Draw::Origin::given) return;
+    const auto found = std::ranges::find(draws_, drawn.draw);
+    const auto which = static_cast<std::size_t>(found - draws_.begin());
+    if (found == draws_.end()) draws_.push_back(drawn.draw);
+    const bool has_offset = drawn.offset != DrawPlace::kNowhere;
+    redrawn_.push_back({which, command.args + drawn.seed, has_offset ? command.args + drawn.offset : drawn.offset});
 }
 
 void CaptureLog::note_copy(const Storage& target, std::size_t target_offset, const Storage& source,
@@ -35,7 +43,21 @@ void CaptureLog::note_copy(const Storage& target, std::size_t target_offset, con
 
 void CaptureLog::note_barrier() { commands_.push_back({.what = Command::What::barrier}); }
 
-void CaptureLog::play(Backend& backend) const {
+void CaptureLog::redraw() {
+    std::vector<Draw> fresh;
+    for (const Draw& recorded : draws_) {
+        const Draw next = next_draw();
+        fresh.push_back(recorded.origin == Draw::Origin::folded ? fold(next) : next);
+    }
+    for (const Redrawn& place : redrawn_) {
+        const Draw& draw = fresh[place.draw];
+        std::memcpy(&args_[place.seed], &draw.seed, sizeof draw.seed);
+        if (place.offset != DrawPlace::kNowhere) std::memcpy(&args_[place.offset], &draw.offset, sizeof draw.offset);
+    }
+}
+
+void CaptureLog::play(Backend& backend) {
+    redraw();
     for (const Command& c : commands_) {
         switch (c.what) {
             case Command::What::dispatch:

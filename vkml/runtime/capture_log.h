@@ -21,13 +21,14 @@ class CaptureLog {
 
     Storage allocate(std::size_t bytes) { return pool_->allocate(bytes); }
     void note_dispatch(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                       Uses reads, Uses writes);
+                       Uses reads, Uses writes, const DrawPlace& drawn);
     void note_copy(const Storage& target, std::size_t target_offset, const Storage& source, std::size_t source_offset,
                    std::size_t bytes);
     void note_barrier();
 
-    /// Records every command again, in order.
-    void play(Backend& backend) const;
+    /// Records every command again, in order, with new draws where the default generator had given one: the same
+    /// new one wherever the recording had the same.
+    void play(Backend& backend);
     std::size_t size() const { return commands_.size(); }
     /// Ends the log. Tensors that were made while it ran may still live in its memory.
     std::unique_ptr<Pool> take_pool() { return std::move(pool_); }
@@ -48,12 +49,19 @@ class CaptureLog {
         std::size_t bytes = 0;
     };
     void keep(const Block* block);
+    void redraw();
 
     std::unique_ptr<Pool> pool_;
     const std::thread::id thread_ = std::this_thread::get_id();
     std::unordered_map<const Block*, Storage> touched_;
     std::vector<Command> commands_;
     std::vector<std::byte> args_;
+    std::vector<Draw> draws_;  // of the default generator, in order of their first use
+    struct Redrawn {
+        std::size_t draw;          // in draws_
+        std::size_t seed, offset;  // in args_
+    };
+    std::vector<Redrawn> redrawn_;
     bool paused_ = false;
 };
 

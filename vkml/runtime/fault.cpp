@@ -40,7 +40,8 @@ void throw_fault(const Fault& fault) {
     }
     if (fault.code == static_cast<std::uint32_t>(FaultCode::division_by_zero))
         fail<Error>(op, ": expected a non-zero integer divisor, got 0");
-    fail<IndexError>(op, ": expected an index in [0, ", fault.limit, "), got ", fault.value);
+    const std::int64_t first = op == "index" ? -fault.limit : 0;  // a subscript may count from the end
+    fail<IndexError>(op, ": expected an index in [", first, ", ", fault.limit, "), got ", fault.value);
 }
 
 void report_fault(Address fault, FaultCode code, std::uint32_t site, std::int64_t value, std::int64_t limit) {

@@ -32,6 +32,17 @@ std::size_t class_bytes(int size_class) {
 
 }  // namespace
 
+MemoryStats& MemoryStats::operator+=(const MemoryStats& more) {
+    in_use_bytes += more.in_use_bytes;
+    peak_in_use_bytes += more.peak_in_use_bytes;
+    reserved_bytes += more.reserved_bytes;
+    live_allocations += more.live_allocations;
+    total_allocations += more.total_allocations;
+    device_allocations += more.device_allocations;
+    block_count += more.block_count;
+    return *this;
+}
+
 Pool::~Pool() {
     for (auto& slab : slabs_) {
         for (Block* block : slab->blocks) delete static_cast<PooledBlock*>(block);

@@ -14,6 +14,8 @@ namespace vkml {
 struct MemoryStats {
     std::uint64_t in_use_bytes = 0, peak_in_use_bytes = 0, reserved_bytes = 0;
     std::uint64_t live_allocations = 0, total_allocations = 0, device_allocations = 0, block_count = 0;
+    /// The sums; of two peaks that is a bound.
+    MemoryStats& operator+=(const MemoryStats& more);
     /// Share of the reserved bytes that no tensor uses.
     double fragmentation() const {
         return reserved_bytes ? 1.0 - static_cast<double>(in_use_bytes) / static_cast<double>(reserved_bytes) : 0.0;

@@ -22,6 +22,7 @@ Stream::Stream(std::unique_ptr<Backend> backend)
     : backend_(std::move(backend)),
       device_(backend_->device()),
       pool_(*backend_, MemoryKind::device),
+      shared_pool_(*backend_, MemoryKind::shared),
       staging_pool_(*backend_, MemoryKind::host),
       batch_(kFirstBatch),
       synchronous_(backend_->synchronous()) {
@@ -48,15 +49,45 @@ Storage Stream::allocate(std::size_t bytes) {
     }
 }
 
+Storage Stream::allocate_shared(std::size_t bytes) {
+    {
+        std::lock_guard lock(mutex_);
+        require_outside_capture("an exchange with CUDA");
+    }
+    try {
+        return shared_pool_.allocate(bytes);
+    } catch (const OutOfMemoryError&) {
+        empty_cache();
+        return shared_pool_.allocate(bytes);
+    }
+}
+
+MemoryStats Stream::memory_stats() const {
+    MemoryStats all = pool_.stats();
+    all += shared_pool_.stats();
+    return all;
+}
+
+std::vector<PoolSlab> Stream::memory_snapshot() const {
+    std::vector<PoolSlab> all = pool_.snapshot(), shared = shared_pool_.snapshot();
+    all.insert(all.end(), shared.begin(), shared.end());
+    return all;
+}
+
+void Stream::reset_peak_memory() {
+    pool_.reset_peak();
+    shared_pool_.reset_peak();
+}
+
 void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                    Uses reads, Uses writes) {
+                    Uses reads, Uses writes, const DrawPlace& drawn) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     std::lock_guard lock(mutex_);
     order(reads, writes);
     backend_->dispatch(kernel, dtype, spec, grid, args);
     dispatches_++;
     if (recording_here()) [[unlikely]]
-        capture_->note_dispatch(kernel, dtype, spec, grid, args, reads, writes);
+        capture_->note_dispatch(kernel, dtype, spec, grid, args, reads, writes, drawn);
     std::size_t bytes = 0;
     for (const Use& use : writes)
         if (use.block()) bytes += use.block()->bytes;
@@ -244,6 +275,7 @@ void Stream::empty_cache() {
     backend_->wait(submit_locked());
     retire_staging(true);
     pool_.trim();
+    shared_pool_.trim();
     staging_pool_.trim();
     drop_parked();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vkml/core/fork_mutex.h"
+#include "vkml/core/random.h"
 #include "vkml/core/tensor.h"
 #include "vkml/runtime/backend.h"
 #include "vkml/runtime/kernel.h"
@@ -29,6 +30,13 @@ class Use {
 using Uses = std::span<const Use>;
 using UseList = std::initializer_list<Use>;
 
+/// The draw of a command, and where its arguments hold it: a replayed capture puts a new one there.
+struct DrawPlace {
+    static constexpr std::size_t kNowhere = ~std::size_t{0};
+    Draw draw;
+    std::size_t seed = kNowhere, offset = kNowhere;
+};
+
 class CaptureLog;
 
 /// The one in-order queue of a device: every operator on it records here and returns at once. A dispatch waits on an
@@ -48,6 +56,10 @@ class Stream {
     /// Memory in stream order: what it held before is overwritten only after earlier work is done. Throws
     /// OutOfMemoryError.
     Storage allocate(std::size_t bytes);
+    /// The same of memory that CUDA can map too (see runtime/cuda.h), and whether a block is of it. Throws Error in a
+    /// capture.
+    Storage allocate_shared(std::size_t bytes);
+    bool is_shared(const Storage& storage) const { return storage && storage->owner == &shared_pool_; }
 
     /// Records one dispatch that reads and writes the blocks named. An empty grid does nothing.
     /// Throws NotImplementedError when there is no kernel for `dtype` on this device.
@@ -57,6 +69,21 @@ class Stream {
         static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
         record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), Uses(reads.begin(), reads.size()),
                Uses(writes.begin(), writes.size()));
+    }
+
+    /// The same for a kernel whose arguments hold a draw as `seed`, and as `offset` unless the draw is folded.
+    template <class Args>
+    void launch_drawn(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, Args args, Draw draw,
+                      UseList reads, UseList writes) {
+        static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
+        DrawPlace place{.draw = draw, .seed = offsetof(Args, seed)};
+        args.seed = draw.seed;
+        if constexpr (requires { args.offset; }) {
+            args.offset = draw.offset;
+            place.offset = offsetof(Args, offset);
+        }
+        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), Uses(reads.begin(), reads.size()),
+               Uses(writes.begin(), writes.size()), place);
     }
 
     /// The same for a kernel that reaches its tensors through a table: any number of them.
@@ -89,9 +116,9 @@ class Stream {
     /// once).
     Address fault_address();
 
-    MemoryStats memory_stats() const { return pool_.stats(); }
-    std::vector<PoolSlab> memory_snapshot() const { return pool_.snapshot(); }
-    void reset_peak_memory() { pool_.reset_peak(); }
+    MemoryStats memory_stats() const;
+    std::vector<PoolSlab> memory_snapshot() const;
+    void reset_peak_memory();
     /// Gives unused memory back to the device, after waiting for it.
     void empty_cache();
     std::uint64_t dispatch_count() const { return dispatches_; }
@@ -106,7 +133,7 @@ class Stream {
     friend class Capture;
     friend class Unrecorded;
     void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                Uses reads, Uses writes);
+                Uses reads, Uses writes, const DrawPlace& drawn = {});
     void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
     void upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes);
     void after_recording(std::size_t bytes);
@@ -121,6 +148,7 @@ class Stream {
     std::unique_ptr<Backend> backend_;
     Device device_;
     Pool pool_;
+    Pool shared_pool_;
     Pool staging_pool_;
     mutable ForkSafe<std::recursive_mutex> mutex_;
     std::uint64_t epoch_ = 1;

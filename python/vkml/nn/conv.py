@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .. import _core
 from .._core import Tensor
 from . import functional as F
 from ._functional.shape import sizes
-from .layers import affine, parameter
+from .layers import about_input, affine, parameter
 from .module import Module
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d"]
@@ -21,6 +22,7 @@ class _ConvNd(Module):
     """What all convolutions hold: a weight over `_axes` axes of space, a bias, and how the window walks."""
 
     _axes: ClassVar[int]
+    _function: ClassVar[Callable[..., Tensor]]
     _transposed: ClassVar[bool] = False
 
     def _build(
@@ -40,6 +42,15 @@ class _ConvNd(Module):
     def reset_parameters(self) -> None:
         """Draws weight and bias anew."""
         affine(self.weight.shape[1] * math.prod(self.kernel_size), self.weight, self.bias)
+
+    def _window(self) -> tuple:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            return type(self)._function(x, *self._window())
+        except (_core.ShapeError, _core.DTypeError) as error:
+            raise about_input(self, error, x, -1 - self._axes, self.in_channels, "channels") from None
 
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
@@ -92,9 +103,7 @@ class Conv1d(_Conv):
     """
 
     _axes = 1
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.conv1d(x, *self._window())
+    _function = staticmethod(F.conv1d)
 
 
 class Conv2d(_Conv):
@@ -107,9 +116,7 @@ class Conv2d(_Conv):
     """
 
     _axes = 2
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.conv2d(x, *self._window())
+    _function = staticmethod(F.conv2d)
 
 
 class Conv3d(_Conv):
@@ -122,9 +129,7 @@ class Conv3d(_Conv):
     """
 
     _axes = 3
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.conv3d(x, *self._window())
+    _function = staticmethod(F.conv3d)
 
 
 class _ConvTranspose(_ConvNd):
@@ -168,9 +173,7 @@ class ConvTranspose1d(_ConvTranspose):
     """
 
     _axes = 1
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.conv_transpose1d(x, *self._window())
+    _function = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
@@ -183,6 +186,4 @@ class ConvTranspose2d(_ConvTranspose):
     """
 
     _axes = 2
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.conv_transpose2d(x, *self._window())
+    _function = staticmethod(F.conv_transpose2d)

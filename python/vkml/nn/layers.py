@@ -38,6 +38,16 @@ def affine(fan_in: int, *tensors: Tensor | None) -> None:
             init.uniform_(t, -bound, bound)
 
 
+def about_input(layer: Any, error: Exception, x: Tensor, axis: int, extent: int, what: str) -> Exception:
+    """What to raise for an operator's error: words about the layer's input, where that and not the weight is wrong."""
+    name, dtype = type(layer).__name__, layer.weight.dtype
+    if isinstance(error, _core.DTypeError) and x.dtype != dtype:
+        return _core.DTypeError(f"{name}: expected {dtype}, the weight's dtype, got {x.dtype}")
+    if isinstance(error, _core.ShapeError) and x.ndim >= -axis and x.shape[axis] != extent:
+        return _core.ShapeError(f"{name}: expected {extent} {what}, got shape {x.shape}")
+    return error
+
+
 class Linear(Module):
     """x @ weight.T + bias, on the last axis: (..., in_features) -> (..., out_features).
 
@@ -61,7 +71,10 @@ class Linear(Module):
         affine(self.in_features, self.weight, self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
+        try:
+            return F.linear(x, self.weight, self.bias)
+        except (_core.ShapeError, _core.DTypeError) as error:
+            raise about_input(self, error, x, -1, self.in_features, "features on the last axis") from None
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

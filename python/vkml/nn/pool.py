@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .._core import Tensor
@@ -29,6 +30,13 @@ Sizes = int | tuple[int, ...]
 
 class _Pool(Module):
     _axes: ClassVar[int]
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def _window(self) -> tuple:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return type(self)._function(x, *self._window())
 
     def _walk(self, kernel_size: Sizes, stride: Sizes | None, padding: Sizes) -> None:
         self.kernel_size, self.padding = sizes(kernel_size, self._axes), sizes(padding, self._axes)
@@ -65,9 +73,7 @@ class MaxPool1d(_MaxPool):
     """
 
     _axes = 1
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.max_pool1d(x, *self._window())
+    _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
@@ -80,9 +86,7 @@ class MaxPool2d(_MaxPool):
     """
 
     _axes = 2
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.max_pool2d(x, *self._window())
+    _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
@@ -95,36 +99,7 @@ class MaxPool3d(_MaxPool):
     """
 
     _axes = 3
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.max_pool3d(x, *self._window())
-
-
-class AvgPool1d(_Pool):
-    """The mean of every window of (N, C, L).
-
-    Examples
-    --------
-    >>> vkml.nn.AvgPool1d(2)(vkml.tensor([[[1.0, 3.0, 2.0, 0.0]]]))
-    tensor([[[2., 1.]]])
-    """
-
-    _axes = 1
-
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        super().__init__()
-        self._walk(kernel_size, stride, padding)
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+    _function = staticmethod(F.max_pool3d)
 
 
 class _AvgPool(_Pool):
@@ -146,6 +121,32 @@ class _AvgPool(_Pool):
         return self.kernel_size, self.stride, self.padding, *how
 
 
+class AvgPool1d(_AvgPool):
+    """The mean of every window of (N, C, L).
+
+    Examples
+    --------
+    >>> vkml.nn.AvgPool1d(2)(vkml.tensor([[[1.0, 3.0, 2.0, 0.0]]]))
+    tensor([[[2., 1.]]])
+    """
+
+    _axes = 1
+    _function = staticmethod(F.avg_pool1d)
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+    def _window(self) -> tuple:
+        return super()._window()[:-1]
+
+
 class AvgPool2d(_AvgPool):
     """The mean of every window of (N, C, H, W).
 
@@ -156,9 +157,7 @@ class AvgPool2d(_AvgPool):
     """
 
     _axes = 2
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.avg_pool2d(x, *self._window())
+    _function = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPool):
@@ -171,15 +170,18 @@ class AvgPool3d(_AvgPool):
     """
 
     _axes = 3
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.avg_pool3d(x, *self._window())
+    _function = staticmethod(F.avg_pool3d)
 
 
 class _Adaptive(Module):
+    _function: ClassVar[Callable[..., Tensor]]
+
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        return type(self)._function(x, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -194,8 +196,7 @@ class AdaptiveAvgPool1d(_Adaptive):
     tensor([[[1.5000, 2.5000]]])
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(x, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
@@ -207,8 +208,7 @@ class AdaptiveAvgPool2d(_Adaptive):
     [[[[1.5]]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(x, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_Adaptive):
@@ -220,8 +220,7 @@ class AdaptiveAvgPool3d(_Adaptive):
     [[[[[3.5]]]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_avg_pool3d(x, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool3d)
 
 
 class AdaptiveMaxPool1d(_Adaptive):
@@ -233,8 +232,7 @@ class AdaptiveMaxPool1d(_Adaptive):
     tensor([[[2., 3.]]])
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_max_pool1d(x, self.output_size)
+    _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_Adaptive):
@@ -246,8 +244,7 @@ class AdaptiveMaxPool2d(_Adaptive):
     [[[[3.0]]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_max_pool2d(x, self.output_size)
+    _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_Adaptive):
@@ -259,5 +256,4 @@ class AdaptiveMaxPool3d(_Adaptive):
     [[[[[7.0]]]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_max_pool3d(x, self.output_size)
+    _function = staticmethod(F.adaptive_max_pool3d)

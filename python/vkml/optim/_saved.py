@@ -62,7 +62,7 @@ def _entry(optimizer: Any, where: str, group: dict[str, Any], p: Tensor, entry: 
     mapping(where, entry, ())
     names, optional = optimizer._names(group), optimizer._optional
     kept = {k: v for k, v in entry.items() if v is not None}
-    known = {*names, *optional, "step", "bias_correction"}
+    known = {*names, *optional, *optimizer._products, "step", "bias_correction"}
     for name in kept.keys() - known:
         refuse(where, f"states named {', '.join(sorted(known))}", f"{name!r}")
     mapping(where, kept, [name for name in names if name not in optional])
@@ -75,6 +75,8 @@ def _entry(optimizer: Any, where: str, group: dict[str, Any], p: Tensor, entry: 
     if "bias_correction" in kept:
         corrections = array(f"{where}: bias_correction", kept["bias_correction"], (2,)).tolist()
     else:
-        settings = optimizer._numbers(group)
-        corrections = [1 - settings.get(beta, 0.0) ** steps for beta in ("beta1", "beta2")]
+        corrections = optimizer._corrections(group, int(steps))
+        for at, name in enumerate(optimizer._products):
+            if name in kept:
+                corrections[at] = number(f"{where}: {name}", kept[name])
     return states, [*corrections, steps]

@@ -11,7 +11,7 @@ from .._creation import full, zeros
 from ..autograd import no_grad
 from ..nn.utils import by_kind
 from ._checks import mapping, number
-from .optimizers import Optimizer
+from .optimizer import Optimizer
 
 __all__ = ["GradScaler"]
 

@@ -47,11 +47,6 @@ void check_mask(const Call& call, bool causal) {
           ": attn_mask: expected a shape that broadcasts to ", scores, ", got ", call.mask.shape());
 }
 
-std::uint64_t take_draw() {
-    const PhiloxWords w = philox(next_draw(), ~std::uint64_t{0});
-    return std::uint64_t{w[1]} << 32 | w[0];
-}
-
 Call check_call(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                 const AttentionOptions& options) {
     check_tensors(query, key, value);
@@ -101,7 +96,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const Tensor& attn_mask, const AttentionOptions& options) {
     using namespace attention;
     Call call = check_call(query, key, value, attn_mask, options);
-    if (call.dropout_p > 0) call.draw = take_draw();
+    if (call.dropout_p > 0) call.draw = fold(next_draw());
     const Problem p = place(call);
     const Path path = choose_path(call, p);
     if (path == Path::composed) return composed(call);

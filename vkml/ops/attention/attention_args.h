@@ -14,7 +14,7 @@ struct AttentionArgs {
     VKML_PTR(T.Storage) output;  // packed
     VKML_PTR(T.Value) lse;       // logarithm of the sum of exponentials of each row, or null
     VKML_PTR(T.Value) parts;     // the split form's partial results
-    uint64_t draw;               // seed of the dropout mask
+    uint64_t seed;               // seed of the dropout mask
     uint32_t q_b, q_h, k_b, k_h, v_b, v_h, m_b, m_h, m_row;
     uint32_t L, S, H, batches;  // batches: B H
     float scale;
@@ -30,7 +30,7 @@ struct AttentionBackwardArgs {
     VKML_PTR(T.Value) stats;     // pairs: lse, and sum of grad * output, of each row
     VKML_PTR(T.Storage) first;   // packed
     VKML_PTR(T.Storage) second;  // packed
-    uint64_t draw;
+    uint64_t seed;
     uint32_t q_b, q_h, k_b, k_h, v_b, v_h, m_b, m_h, m_row;
     uint32_t L, S, H, batches;
     float scale;

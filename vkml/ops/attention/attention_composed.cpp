@@ -56,7 +56,7 @@ Tensor probabilities(const Call& call, const Tensor& query, const Tensor& key) {
 }
 
 Tensor dropped(const Call& call, const Tensor& weights) {
-    return call.dropout_p == 0 ? weights : dropout_slice(weights, call.dropout_p, {call.draw, 0}, 0);
+    return call.dropout_p == 0 ? weights : dropout_slice(weights, call.dropout_p, call.draw, 0);
 }
 
 /// The gradient of `like` from that of its spread form.

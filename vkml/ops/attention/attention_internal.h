@@ -17,7 +17,7 @@ struct Call {
     Tensor query, key, value, mask;
     double dropout_p = 0, scale = 1;
     bool causal = false;
-    std::uint64_t draw = 0;
+    Draw draw;  // folded
     Shape lead;
     std::int64_t L = 0, S = 0, E = 0, Ev = 0;
     std::int64_t query_heads = 1, key_heads = 1, value_heads = 1;  // differ only where heads are grouped

@@ -30,7 +30,6 @@ Args common_args(const Call& call, const Problem& p) {
     Args a{};
     a.query = address(p.query.tensor), a.key = address(p.key.tensor), a.value = address(p.value.tensor);
     a.mask = address(p.mask.tensor);
-    a.draw = call.draw;
     a.q_b = p.query.b, a.q_h = p.query.h, a.k_b = p.key.b, a.k_h = p.key.h, a.v_b = p.value.b, a.v_h = p.value.h;
     a.m_b = p.mask.b, a.m_h = p.mask.h, a.m_row = p.mask.row;
     a.L = word(p.L), a.S = word(p.S), a.H = word(p.H), a.batches = word(p.batches());
@@ -45,9 +44,9 @@ void run_split(const Call& call, const Problem& p, AttentionArgs args, const Ten
     const std::uint32_t at_once = p.rows() >= 4 && !p.is_f64 ? 4 : p.rows() >= 2 ? 2 : 1;
     const Storage storage = s.allocate(static_cast<std::size_t>(rows * parts * (p.Ev + 2)) * (p.is_f64 ? 8 : 4));
     args.parts = storage->address;
-    s.launch(split_kernel, call.query.dtype(), spec_of(call, p, at_once),
-             linear_grid(groups(p.batches(), p.rows(), at_once) * static_cast<std::uint64_t>(parts)), args,
-             {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor}, {storage});
+    s.launch_drawn(split_kernel, call.query.dtype(), spec_of(call, p, at_once),
+                   linear_grid(groups(p.batches(), p.rows(), at_once) * static_cast<std::uint64_t>(parts)), args,
+                   call.draw, {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor}, {storage});
     const AttentionMergeArgs merge{storage->address, output.address(), address(lse), static_cast<std::uint64_t>(rows),
                                    word(p.Ev),       word(parts)};
     s.launch(merge_kernel, call.query.dtype(), Spec{call.masked()}, linear_grid(static_cast<std::uint64_t>(rows)),
@@ -65,9 +64,9 @@ Tensor run_forward(const Call& call, const Problem& p, Path path, const Tensor& 
         return output;
     }
     const Kernel& kernel = path == Path::wide ? wide_kernel : narrow_kernel;
-    stream_of(output).launch(kernel, call.query.dtype(), spec_of(call, p),
-                             linear_grid(groups(p.batches(), p.rows(), tile_rows(path))), args,
-                             {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor}, {output, lse});
+    stream_of(output).launch_drawn(kernel, call.query.dtype(), spec_of(call, p),
+                                   linear_grid(groups(p.batches(), p.rows(), tile_rows(path))), args, call.draw,
+                                   {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor}, {output, lse});
     return output;
 }
 
@@ -118,14 +117,14 @@ Gradients run_backward(const Call& call, const Tensor& output, const Tensor& lse
     const bool wide = !p.is_cpu && takes_wide_backward(call, p);
     const auto launch = [&](const Kernel& kernel, std::int64_t rows, const Tensor& first, const Tensor& second) {
         args.first = address(first), args.second = address(second);
-        s.launch(kernel, dtype, spec, linear_grid(groups(p.batches(), rows, wide ? 64 : 32)), args,
-                 {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor, grad, stats}, {first, second});
+        s.launch_drawn(kernel, dtype, spec, linear_grid(groups(p.batches(), rows, wide ? 64 : 32)), args, call.draw,
+                       {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor, grad, stats}, {first, second});
     };
     if (p.is_cpu) {
         args.first = address(out.key), args.second = address(out.value);
-        s.launch(backward_kernel, dtype, spec, {}, args,
-                 {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor, grad, stats},
-                 {out.query, out.key, out.value});
+        s.launch_drawn(backward_kernel, dtype, spec, {}, args, call.draw,
+                       {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor, grad, stats},
+                       {out.query, out.key, out.value});
     } else {
         if (needs[0]) launch(wide ? query_wide_kernel : query_narrow_kernel, p.rows(), out.query, {});
         if (needs[1] || needs[2]) launch(wide ? key_wide_kernel : key_narrow_kernel, p.S, out.key, out.value);

@@ -203,7 +203,7 @@ struct Batch {
     /// Factors of the dropout at n columns of a row.
     void keep(std::int64_t r, std::int64_t j0, std::int64_t n, R* factor) const {
         std::uint32_t words[kKeys];
-        cpu::philox_words({a.draw, 0}, static_cast<std::uint64_t>((index * x.rows + r) * x.S + j0), n, words);
+        cpu::philox_words({a.seed, 0}, static_cast<std::uint64_t>((index * x.rows + r) * x.S + j0), n, words);
         for (std::int64_t j = 0; j < n; j++)
             factor[j] = (words[j] >> 8) >= x.threshold ? static_cast<R>(x.drop_scale) : R(0);
         std::fill(factor + n, factor + kKeys, R(0));

@@ -125,7 +125,8 @@ void launch(std::string_view op, const Tensor& input, int dim, const Tensor& ind
 
 void check_index_dtype(std::string_view op, const Tensor& index) {
     check<DTypeError>(index.dtype() == DType::i64 || index.dtype() == DType::i32, op,
-                      ": index: expected int64 or int32, got ", index.dtype());
+                      op == "index" ? ": expected int64, int32 or bool" : ": index: expected int64 or int32", ", got ",
+                      index.dtype());
 }
 
 Tensor select_rows(std::string_view op, const Tensor& input, int dim, const Tensor& index, std::int64_t skip) {

@@ -19,7 +19,7 @@
 namespace vkml::kda {
 namespace {
 
-constexpr std::size_t kSlot = 74240, kSlotBackward = 205824;  // kUsed of kda_fast_common.slang
+constexpr std::size_t kSlot = 74240, kSlotBackward = 181248;  // kUsed of kda_fast_common.slang
 constexpr std::size_t kScratch = 4 * 65536;                   // kScratch of kda_fast_emulated.slang
 
 constexpr FastKernels kCooperative{{"kda_fast_prepare", spv::kda_fast_prepare},

@@ -96,6 +96,7 @@ const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline
         case Pipeline::coopmat_large:
         case Pipeline::coopmat_small:
         case Pipeline::split_k_coopmat:
+        case Pipeline::split_k_coopmat_small:
             if (const char* reason = cannot_coopmat(p, limits, pipeline)) return reason;
             return is_split(pipeline) ? cannot_split(p, limits, pipeline) : nullptr;
         case Pipeline::high:
@@ -131,11 +132,11 @@ Choice split(Pipeline pipeline, const GemmProblem& p, const Limits& limits) {
     std::int64_t per_part = gemm_chain(p);
     if (pipeline == Pipeline::split_k && is_asked(pipeline))
         per_part = (blocks(p) + forced_splits() - 1) / forced_splits() * 32;
-    if (pipeline == Pipeline::split_k_coopmat) {
-        // The sums inside a cooperative matrix are one chain anyway: as many parts as fill the device.
-        const double parts = std::clamp(std::ceil(units(limits) / tiles(p, tile_of(pipeline))), 1.0,
+    if (is_cooperative(pipeline)) {
+        // The sums inside a cooperative matrix are one chain anyway: as many parts as the device runs at once.
+        const double parts = std::clamp(std::floor(2 * units(limits) / tiles(p, tile_of(pipeline))), 1.0,
                                         std::max(1.0, static_cast<double>(p.k / 512)));
-        per_part = (static_cast<std::int64_t>(static_cast<double>(p.k) / parts) + 63) / 64 * 64;
+        per_part = (static_cast<std::int64_t>(std::ceil(static_cast<double>(p.k) / parts)) + 63) / 64 * 64;
     }
     const std::int64_t parts = (p.k + per_part - 1) / per_part;
     return {pipeline, static_cast<std::uint32_t>(std::max<std::int64_t>(parts, 1)),
@@ -196,12 +197,26 @@ const char* unwise_few(const GemmProblem& p, const Limits& limits, Pipeline self
     return unwise_tile(p, limits, self, 0.25, 0.5);
 }
 
-/// 192x128 pays from eight waves on, 128x128 from one and a half; below, 128x64 fills more of the device.
+/// Time of a product in tiles, in units of one output of a unit of the device: `at_once` tiles share a unit.
+double waves(const GemmProblem& p, const Limits& limits, const Tile& t, double at_once) {
+    return std::ceil(tiles(p, t) / (at_once * units(limits))) * at_once * t.m * t.n;
+}
+/// 192x128 does more with what it reads, 128x128 runs twice on a unit and leaves less of the device idle at the end.
+/// Slices of 32 along K are half a line of memory, which costs 128x128 a sixth where K is the packed axis of B.
 const char* unwise_coopmat_large(const GemmProblem& p, const Limits& limits, Pipeline self) {
-    return unwise_tile(p, limits, self, 8, 0.9);
+    const bool along = p.b_along || packs(p, self).b;
+    const double gain = along ? 1.2 : 1.05;
+    if (waves(p, limits, tile_of(self), 1) > gain * waves(p, limits, tile_of(Pipeline::coopmat), 2))
+        return "the last wave of 192x128 would be emptier than that of 128x128";
+    return unwise_tile(p, limits, self, 2, 0.9);
 }
 const char* unwise_coopmat(const GemmProblem& p, const Limits& limits, Pipeline self) {
     return unwise_tile(p, limits, self, 1.25, 0.5);
+}
+/// Parts of 1024 terms, or adding them costs as much as it saves.
+const char* unwise_split_k_coopmat(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    if (split(self, p, limits).k_part < 1024) return "K is too short for parts that fill the device";
+    return unwise_tile(p, limits, self, 1.25, 0.7);
 }
 const char* unwise_coopmat_small(const GemmProblem& p, const Limits& limits, Pipeline self) {
     return unwise_tile(p, limits, self, 0.5, 0.1);
@@ -237,8 +252,9 @@ constexpr Row kTable[] = {
     {Pipeline::high_small, unwise_high},
     {Pipeline::coopmat_large, unwise_coopmat_large},
     {Pipeline::coopmat, unwise_coopmat},
+    {Pipeline::split_k_coopmat, unwise_split_k_coopmat},
     {Pipeline::coopmat_small, unwise_coopmat_small},
-    {Pipeline::split_k_coopmat, unwise_coopmat_small},
+    {Pipeline::split_k_coopmat_small, unwise_coopmat_small},
     {Pipeline::coopmat_small, unwise_coopmat_few},
     {Pipeline::large, unwise_large},
     {Pipeline::medium, unwise_medium},
@@ -305,13 +321,14 @@ Tile tile_of(Pipeline pipeline) {
             return {128, 256, 16, 256, 16 * (132 + 260) * 4};
         case Pipeline::medium:
         case Pipeline::split_k_medium:
-            return {64, 128, 16, 128, 16 * (68 + 132) * 4};
+            return {64, 128, 16, 128, 2 * 16 * (68 + 132) * 4};
         case Pipeline::coopmat_large:
             return {192, 128, 64, 256, (192 + 128) * 9 * 16};
         case Pipeline::coopmat:
+        case Pipeline::split_k_coopmat:
             return {128, 128, 32, 128, 2 * 128 * 5 * 16};
         case Pipeline::coopmat_small:
-        case Pipeline::split_k_coopmat:
+        case Pipeline::split_k_coopmat_small:
             return {128, 64, 64, 256, (128 + 64) * 9 * 16};
         case Pipeline::high:
             return {128, 128, 32, 256, 2 * 128 * 9 * 16};
@@ -325,7 +342,7 @@ Tile tile_of(Pipeline pipeline) {
 bool is_split(Pipeline pipeline) {
     return pipeline == Pipeline::split_k || pipeline == Pipeline::split_k_large ||
            pipeline == Pipeline::split_k_medium || pipeline == Pipeline::split_k_small ||
-           pipeline == Pipeline::split_k_coopmat;
+           pipeline == Pipeline::split_k_coopmat || pipeline == Pipeline::split_k_coopmat_small;
 }
 
 bool is_cooperative(Pipeline pipeline) { return pipeline >= Pipeline::coopmat && pipeline <= Pipeline::high_small; }

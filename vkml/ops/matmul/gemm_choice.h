@@ -27,11 +27,12 @@ enum class Pipeline : std::uint8_t {
     coopmat,
     coopmat_large,
     coopmat_small,
-    split_k_coopmat,  // coopmat_small in parts of K
+    split_k_coopmat,  // coopmat in parts of K
+    split_k_coopmat_small,
     high,
     high_small,
 };
-inline constexpr int kPipelines = 19;
+inline constexpr int kPipelines = 20;
 std::string_view pipeline_name(Pipeline pipeline);
 
 /// What the choice may look at.

@@ -19,13 +19,17 @@ namespace {
 // The kernels of any strides, indexed by Pipeline, then by whether the precision is `exact`.
 constexpr Kernel kernels[][2] = {
     {{"gemv", spv::gemv}, {"gemv", spv::gemv_exact}},
-    {{"gemv_columns", spv::gemv_columns}, {}},
+    {{}, {}},  // gemv_columns: below
     {{"gemm_naive", spv::gemm_naive}, {"gemm_naive", spv::gemm_naive_exact}},
     {{"gemm_tiled", spv::gemm_tiled}, {"gemm_tiled", spv::gemm_tiled_exact}},
     {{"gemm_db", spv::gemm_db}, {"gemm_db", spv::gemm_db_exact}},
     {{"gemm_reg", spv::gemm_reg}, {"gemm_reg", spv::gemm_reg_exact}},
     {{"gemm_split_k", spv::gemm_split_k}, {"gemm_split_k", spv::gemm_split_k_exact}},
 };
+// By what it reads: across the columns, along K by elements, and in vectors.
+constexpr Kernel columns[] = {{"gemv_columns", spv::gemv_columns_across},
+                              {"gemv_columns", spv::gemv_columns_along},
+                              {"gemv_columns", spv::gemv_columns_vector}};
 constexpr Kernel gemv_vector_kernel{"gemv_vector", spv::gemv_vector};
 constexpr Kernel reduce_kernel{"gemm_split_k_reduce", spv::gemm_split_k_reduce};
 
@@ -66,18 +70,27 @@ Spec gemm_spec(const GemmArgs& args, bool split, Activation activation) {
     return Spec{along_a, along_b, split, static_cast<std::uint32_t>(activation)};
 }
 
+/// One row, in one part of K or in several.
+void launch_columns(Stream& on, const Product& p, const GemmArgs& args, std::uint32_t parts, bool split,
+                    const Tensor& c) {
+    const bool along = std::abs(args.b_row) < std::abs(args.b_col);
+    const Kernel& kernel = columns[!along ? 0 : vectors_along_k(p) ? 2 : 1];
+    const auto activation = static_cast<std::uint32_t>(split ? Activation::none : p.activation);
+    on.launch(kernel, p.problem.dtype, Spec{split, activation}, linear_grid(parts * groups(Pipeline::columns, args)),
+              args, {p.a, p.b, p.bias}, {c});
+}
+
 void launch_plain(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline) {
     const bool exact = is_exact(p);
     const std::uint64_t count = groups(pipeline, args);
     check<Error>(count < 0x80000000u, p.op, ": expected fewer than 2^31 workgroups, got ", count);
+    if (pipeline == Pipeline::columns) return launch_columns(on, p, args, 1, false, p.c);
     if (pipeline != Pipeline::gemv)
         return on.launch(kernels[static_cast<int>(pipeline)][exact], p.problem.dtype,
                          gemm_spec(args, false, p.activation), linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});
     // One order of sums whether or not the lines are aligned: a row alone may be where its matrix is not.
     const bool chained = !exact && p.problem.dtype != DType::f64 && is_floating(p.problem.dtype);
-    // Four vectors of each thread are in flight: as many threads as a line keeps busy.
-    const std::uint32_t wide = p.problem.dtype == DType::f32 ? 256 : 128;
-    const std::uint32_t threads = std::min(wide, on.limits().max_workgroup_invocations);
+    const std::uint32_t threads = std::min(256u, on.limits().max_workgroup_invocations);
     const Spec spec{static_cast<std::uint32_t>(p.activation), threads, vectors_along_k(p)};
     on.launch(chained ? gemv_vector_kernel : kernels[0][exact], p.problem.dtype, chained ? spec : Spec{},
               linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});
@@ -88,6 +101,7 @@ void launch_parts(Stream& on, const Product& p, const GemmArgs& part, const Choi
                   const Tensor& workspace, const Tensor& a, const Tensor& b) {
     if (choice.pipeline > Pipeline::split_k)
         return launch_tiles(on, p, part, choice.pipeline, parts, true, a, b, workspace);
+    if (choice.pipeline == Pipeline::columns) return launch_columns(on, p, part, parts, true, workspace);
     on.launch(kernels[static_cast<int>(choice.pipeline)][is_exact(p)], p.problem.dtype,
               gemm_spec(part, true, Activation::none), linear_grid(parts * groups(choice.pipeline, part)), part, {a, b},
               {workspace});
@@ -152,7 +166,7 @@ void launch_gemm_gpu(Stream& on, const Product& p) {
         GemmArgs ready = args;
         const Tensor a = ready_operand(on, p, ready, choice.pipeline, true);
         const Tensor b = ready_operand(on, p, ready, choice.pipeline, false);
-        launch_chains(on, p, ready, choice.pipeline, a, b);
+        launch_tiles(on, p, ready, choice.pipeline, 1, false, a, b, p.c);
     });
 }
 

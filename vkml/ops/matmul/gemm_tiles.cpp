@@ -37,7 +37,8 @@ constexpr Kernel coopmat_small[] = {{"gemm_coopmat", spv::gemm_coopmat_small_nn}
                                     {"gemm_coopmat", spv::gemm_coopmat_small_nt},
                                     {"gemm_coopmat", spv::gemm_coopmat_small_tn}};
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
-    pack_halves{"gemm_pack", spv::gemm_pack_halves}, peak{"gemm_peak", spv::gemm_peak};
+    pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
+    peak{"gemm_peak", spv::gemm_peak};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
 constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_small, &high, &high_small};
@@ -57,11 +58,12 @@ const Kernel* kernels_of(Pipeline pipeline) {
         case Pipeline::split_k_medium:
             return medium;
         case Pipeline::coopmat:
+        case Pipeline::split_k_coopmat:
             return cooperative().coopmat;
         case Pipeline::coopmat_large:
             return cooperative().coopmat_large;
         case Pipeline::coopmat_small:
-        case Pipeline::split_k_coopmat:
+        case Pipeline::split_k_coopmat_small:
             return cooperative().coopmat_small;
         default:
             return small;
@@ -82,6 +84,7 @@ GemmPackArgs pack_args(const GemmArgs& args, bool first) {
     GemmPackArgs pack{.from = first ? args.a : args.b,
                       .to = 0,
                       .peaks = 0,
+                      .partial = 0,
                       .line = first ? args.a_row : args.b_col,
                       .k = first ? args.a_col : args.b_row,
                       .outer = outer,
@@ -91,7 +94,8 @@ GemmPackArgs pack_args(const GemmArgs& args, bool first) {
                       .lines_padded = 0,
                       .depth_padded = 0,
                       .batch = args.batch,
-                      .batch_inner = args.batch_inner};
+                      .batch_inner = args.batch_inner,
+                      .parts = 1};
     // A matrix that a whole batch shares is copied once.
     if (outer == 0 && inner == 0) pack.batch = pack.batch_inner = 1;
     return pack;
@@ -99,8 +103,24 @@ GemmPackArgs pack_args(const GemmArgs& args, bool first) {
 
 bool reads_along(const GemmPackArgs& pack) { return std::abs(pack.k) <= std::abs(pack.line); }
 
-std::uint64_t pack_groups(const GemmPackArgs& pack) {
-    return std::uint64_t{pack.batch} * (pack.lines_padded / 32) * (pack.depth_padded / 32);
+constexpr std::uint32_t kPackThreads = 128, kPackLines = 64, kPackDepth = 32;  // as in gemm_pack.slang
+
+/// How a workgroup reads: the axis that neighbouring threads read along, whether they can in vectors, and how many
+/// slices one after another. Short runs for a small operand, which many workgroups finish sooner.
+struct PackPlan {
+    Spec spec;
+    Grid grid;
+};
+PackPlan plan_pack(const Stream& on, const GemmPackArgs& pack, DType dtype) {
+    const bool along = reads_along(pack);
+    const auto per = static_cast<std::int64_t>(16 / itemsize(dtype));
+    const bool aligned = (along ? pack.k : pack.line) == 1 && (along ? pack.line : pack.k) % per == 0 &&
+                         pack.outer % per == 0 && pack.inner % per == 0 && pack.from % 16 == 0;
+    const std::uint64_t lines = std::uint64_t{pack.batch} * pack.lines_padded;
+    const std::uint64_t slices = pack.depth_padded / kPackDepth, tiles = lines / kPackLines * slices;
+    const std::uint32_t run = tiles < 16 * std::uint64_t{std::max(on.limits().compute_units, 16u)} ? 1 : 4;
+    return {Spec{along, aligned, run}, linear_grid(along ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
+                                                         : lines / kPackLines * ceil_div(slices, run))};
 }
 
 }  // namespace
@@ -128,8 +148,8 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
                                static_cast<std::int64_t>(pack.depth_padded)},
                               dtype, own.device());
     pack.to = copy.address();
-    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, Spec{reads_along(pack)}, linear_grid(pack_groups(pack)),
-              pack, {own}, {copy});
+    const PackPlan plan = plan_pack(on, pack, p.problem.dtype);
+    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, plan.spec, plan.grid, pack, {own}, {copy});
     const std::int64_t matrix = std::int64_t{pack.lines_padded} * pack.depth_padded;
     const bool shared = pack.batch == 1;
     const std::int64_t inner = shared ? 0 : matrix, outer = shared ? 0 : matrix * args.batch_inner;
@@ -158,42 +178,44 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
               {c});
 }
 
-void launch_chains(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, const Tensor& a,
-                   const Tensor& b) {
-    if (pipeline != Pipeline::large) return launch_tiles(on, p, args, pipeline, 1, false, a, b, p.c);
-    for (std::uint32_t k = 0; k < args.k; k += args.chain) {
-        GemmArgs chain = args;
-        chain.a += static_cast<Address>(std::int64_t{k} * args.a_col) * sizeof(float);
-        chain.b += static_cast<Address>(std::int64_t{k} * args.b_row) * sizeof(float);
-        chain.k = std::min(args.chain, args.k - k);
-        const bool last = k + chain.k == args.k;
-        if (k > 0) chain.flags |= VKML_GEMM_ACCUMULATE;
-        if (!last) chain.bias = 0;
-        launch_tiles(on, p, chain, pipeline, 1, !last, a, b, p.c);
-    }
-}
-
 namespace {
 
-/// Lines of halves and the peak of each.
+/// An operand as lines of halves, the peak of each line, and those of parts of K where the lines are neighbours.
 struct Halves {
-    Tensor lines, peaks;
-    std::uint32_t depth;
+    Tensor own, lines, peaks, partial;
+    GemmPackArgs pack;
 };
 
-Halves split_into_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint32_t lines) {
-    pack.batch = pack.batch_inner = 1;
+/// Where the operand is packed along K, one kernel does all; else this one finds the peaks of parts.
+Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint32_t lines, std::uint32_t depth) {
+    pack.batch = pack.batch_inner = 1, pack.outer = pack.inner = 0;
     pack.lines_padded = round_up(pack.lines, lines);
-    pack.depth_padded = round_up(pack.depth, 32);
-    Halves halves{empty({std::int64_t{pack.lines_padded} * pack.depth_padded}, DType::f32, own.device()),
-                  empty({std::int64_t{pack.lines_padded}}, DType::i32, own.device()), pack.depth_padded};
-    pack.to = halves.lines.address(), pack.peaks = halves.peaks.address();
-    const bool along = reads_along(pack);
-    on.launch(peak, DType::f32, Spec{along}, linear_grid(ceil_div(pack.lines_padded, along ? 4 : 32)), pack, {own},
-              {halves.peaks});
-    on.launch(pack_halves, DType::f32, Spec{along}, linear_grid(pack_groups(pack)), pack, {own, halves.peaks},
-              {halves.lines});
+    pack.depth_padded = round_up(pack.depth, depth);
+    const Device device = own.device();
+    Halves halves{.own = own,
+                  .lines = empty({std::int64_t{pack.lines_padded} * pack.depth_padded}, DType::f32, device),
+                  .peaks = empty({std::int64_t{pack.lines_padded}}, DType::i32, device),
+                  .partial = {},
+                  .pack = pack};
+    halves.pack.to = halves.lines.address(), halves.pack.peaks = halves.peaks.address();
+    const Spec spec = plan_pack(on, pack, DType::f32).spec;
+    if (reads_along(pack)) {
+        on.launch(split_lines, DType::f32, spec, linear_grid(pack.lines_padded), halves.pack, {own},
+                  {halves.lines, halves.peaks});
+        return halves;
+    }
+    halves.pack.parts = std::clamp<std::uint32_t>(pack.depth / 64, 1, VKML_PEAK_PARTS);
+    halves.partial = empty({std::int64_t{halves.pack.parts} * pack.lines_padded}, DType::i32, device);
+    halves.pack.partial = halves.partial.address();
+    on.launch(peak, DType::f32, spec, linear_grid(std::uint64_t{pack.lines_padded} / kPackLines * halves.pack.parts),
+              halves.pack, {own}, {halves.partial});
     return halves;
+}
+
+void finish_halves(Stream& on, const Halves& h) {
+    if (!h.partial) return;
+    const PackPlan plan = plan_pack(on, h.pack, DType::f32);
+    on.launch(pack_halves, DType::f32, plan.spec, plan.grid, h.pack, {h.own, h.partial}, {h.lines, h.peaks});
 }
 
 }  // namespace
@@ -207,8 +229,11 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
         GemmArgs one = args;
         one.a += static_cast<Address>(o * args.a_outer + i * args.a_inner) * sizeof(float);
         one.b += static_cast<Address>(o * args.b_outer + i * args.b_inner) * sizeof(float);
-        const Halves a = split_into_halves(on, p.a, pack_args(one, true), tile.m);
-        const Halves b = split_into_halves(on, p.b, pack_args(one, false), tile.n);
+        // Both begin before either ends, so that there is one barrier between the two steps.
+        const Halves a = begin_halves(on, p.a, pack_args(one, true), tile.m, tile.k);
+        const Halves b = begin_halves(on, p.b, pack_args(one, false), tile.n, tile.k);
+        finish_halves(on, a);
+        finish_halves(on, b);
         const GemmHighArgs high_args{.halves_a = a.lines.address(),
                                      .halves_b = b.lines.address(),
                                      .peaks_a = a.peaks.address(),
@@ -224,7 +249,7 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
                                      .m = args.m,
                                      .n = args.n,
                                      .k = args.k,
-                                     .depth_padded = a.depth};
+                                     .depth_padded = a.pack.depth_padded};
         on.launch(pipeline == Pipeline::high ? *cooperative().high : *cooperative().high_small, DType::f32,
                   Spec{static_cast<std::uint32_t>(p.activation)}, grid, high_args,
                   {a.lines, a.peaks, b.lines, b.peaks, p.a, p.b, p.bias}, {p.c});

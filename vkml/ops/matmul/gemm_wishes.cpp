@@ -29,6 +29,7 @@ constexpr std::string_view kNames[kPipelines] = {"gemv",
                                                  "gemm_coopmat_large",
                                                  "gemm_coopmat_small",
                                                  "gemm_split_k_coopmat",
+                                                 "gemm_split_k_coopmat_small",
                                                  "gemm_high",
                                                  "gemm_high_small"};
 

@@ -19,6 +19,7 @@ std::array<bool, 3> states_of(const OptimSettings& s) {
         case OptimRule::sgd:
             return {s.beta1 != 0, false, false};
         case OptimRule::lion:
+        case OptimRule::adagrad:
             return {true, false, false};
         case OptimRule::rmsprop:
             return {true, s.centered, s.beta1 != 0};
@@ -30,7 +31,7 @@ std::array<bool, 3> states_of(const OptimSettings& s) {
 /// The settings as the kernels read them, in the order of kOptim*.
 std::vector<double> numbers_of(const OptimSettings& s) {
     const double rest2 = s.rule == OptimRule::sgd ? 1 - s.dampening : 1 - s.beta2;
-    return {s.rate, s.weight_decay, s.beta1, 1 - s.beta1, s.beta2, rest2, s.eps};
+    return {s.rate, s.weight_decay, s.beta1, 1 - s.beta1, s.beta2, rest2, s.eps, s.dampening};
 }
 
 }  // namespace
@@ -47,11 +48,12 @@ MultiTensorOptimizer::MultiTensorOptimizer(std::vector<Tensor> parameters, const
         common_device("optimizer", {&first, &p});
         check(p.is_contiguous(), "optimizer: expected packed parameters, got strides ", p.strides());
     }
+    const double start = settings.rule == OptimRule::adagrad ? settings.dampening : 0;
     const Unrecorded once(stream_of(first));  // a captured step goes on, instead of starting anew at every replay
     for (const Tensor& p : parameters_) {
         auto& states = states_.emplace_back();
         for (std::size_t i = 0; i < states.size(); i++)
-            if (states_of(settings)[i]) states[i] = zeros(p.shape(), value_, p.device());
+            if (states_of(settings)[i]) states[i] = full(p.shape(), start, value_, p.device());
     }
     numbers_ = zeros({kOptimNumbers}, value_, first.device());
     progress_ = zeros({static_cast<std::int64_t>(parameters_.size()), kOptimProgress}, value_, first.device());
@@ -132,12 +134,12 @@ void MultiTensorOptimizer::step(const std::vector<Tensor>& given, const Tensor& 
     reads.push_back(skip);
     const Address flag = skip.defined() ? skip.address() : 0;
     Stream& on = stream_of(numbers_);
-    on.launch(optim_advance_kernel, value_, Spec{kThreads}, linear_grid(ceil_div(table_.entries(), kThreads)),
+    const auto rule = static_cast<std::uint32_t>(settings_.rule);
+    on.launch(optim_advance_kernel, value_, Spec{kThreads, rule}, linear_grid(ceil_div(table_.entries(), kThreads)),
               OptimAdvanceArgs{table.address(), numbers_.address(), flag, table_.entries()}, {table, numbers_, skip},
               {progress_});
     const OptimArgs args{table.address(), numbers_.address(), flag, table_.entries(), table_.groups()};
-    const Spec spec{kThreads, static_cast<std::uint32_t>(settings_.rule), settings_.beta1 != 0, settings_.nesterov,
-                    settings_.centered};
+    const Spec spec{kThreads, rule, settings_.beta1 != 0, settings_.nesterov, settings_.centered};
     on.launch_many(optim_step_kernel, parameters_[0].dtype(), spec, linear_grid(args.groups), args, reads, writes);
     for (std::size_t i = 0; i < gradients.size(); i++)
         if (gradients[i].defined()) wrote_in_place(parameters_[i]);

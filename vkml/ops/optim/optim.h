@@ -9,10 +9,10 @@
 /// One optimisation step over many tensors in two dispatches, however many there are. The same bits on every run.
 namespace vkml {
 
-enum class OptimRule : std::uint32_t { sgd, adam, adamw, rmsprop, lion };
+enum class OptimRule : std::uint32_t { sgd, adam, adamw, rmsprop, lion, adagrad, nadam };
 
 /// What a step depends on; names as in PyTorch. sgd: beta1 = momentum, dampening. rmsprop: beta1 = momentum, beta2 =
-/// alpha.
+/// alpha. adagrad: beta1 = lr_decay, dampening = initial_accumulator_value. nadam: dampening = momentum_decay.
 struct OptimSettings {
     OptimRule rule = OptimRule::sgd;
     double rate = 1e-3, weight_decay = 0, beta1 = 0, beta2 = 0, eps = 0, dampening = 0;
@@ -20,8 +20,8 @@ struct OptimSettings {
 };
 
 /// The parameters of one group with their states. Parameters are packed, floating-point, of one dtype and device.
-/// States are float32 (float64 for float64 parameters) and start at zero. The settings live in device memory: a
-/// captured step follows a rate that set() changes between replays.
+/// States are float32 (float64 for float64 parameters) and start at zero, adagrad's where it says. The settings live in
+/// device memory: a captured step follows a rate that set() changes between replays.
 class MultiTensorOptimizer {
   public:
     /// Throws ShapeError for no parameters, DTypeError and DeviceError where they differ.
@@ -37,7 +37,8 @@ class MultiTensorOptimizer {
     const std::vector<Tensor>& parameters() const { return parameters_; }
     /// States of parameter i: as many as the rule keeps.
     std::vector<Tensor> states(std::size_t i) const;
-    /// One row per parameter: the bias corrections of both betas, and the steps made.
+    /// One row per parameter: the bias corrections of both betas (of nadam the product of its momenta instead of the
+    /// first), the steps made, and what the last step took of them.
     Tensor progress() const { return progress_; }
 
   private:

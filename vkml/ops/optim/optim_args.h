@@ -24,12 +24,15 @@ static const uint32_t kOptimProgressAt = 5;  // which address of a table entry
 
 /// What `numbers` holds; the host writes it.
 static const uint32_t kOptimRate = 0, kOptimDecay = 1, kOptimBeta1 = 2, kOptimRest1 = 3, kOptimBeta2 = 4,
-                      kOptimRest2 = 5, kOptimEps = 6, kOptimNumbers = 7;
+                      kOptimRest2 = 5, kOptimEps = 6, kOptimDamping = 7, kOptimNumbers = 8;
 
-/// What a parameter's progress holds: 1 - beta^steps of both betas, and the steps it has made.
-static const uint32_t kOptimCorrection1 = 0, kOptimCorrection2 = 1, kOptimSteps = 2, kOptimProgress = 3;
+/// What a parameter's progress holds: 1 - beta^steps of both betas, and the steps it has made. Nadam keeps the product
+/// of its momenta for the first correction, and the shares of gradient and mean in this step.
+static const uint32_t kOptimCorrection1 = 0, kOptimCorrection2 = 1, kOptimSteps = 2, kOptimGradientShare = 3,
+                      kOptimMeanShare = 4, kOptimProgress = 5;
 
 /// The rule, a specialization constant.
-static const uint32_t kOptimSgd = 0, kOptimAdam = 1, kOptimAdamW = 2, kOptimRmsProp = 3, kOptimLion = 4;
+static const uint32_t kOptimSgd = 0, kOptimAdam = 1, kOptimAdamW = 2, kOptimRmsProp = 3, kOptimLion = 4,
+                      kOptimAdagrad = 5, kOptimNadam = 6;
 
 }  // namespace vkml

@@ -98,6 +98,34 @@ void lion(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
     }
 }
 
+template <class E, class V>
+void adagrad(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
+    const V rate = x[kOptimRate] / (V(1) + (s.progress[kOptimSteps] - V(1)) * x[kOptimBeta1]);
+    for (std::int64_t i = 0; i < n; i++) {
+        const V p = E::load(s.parameter[i]);
+        const V g = E::load(s.gradient[i]) + x[kOptimDecay] * p;
+        const V sum = s.first[i] + g * g;
+        s.first[i] = sum;
+        s.parameter[i] = E::store(p - rate * (g / (std::sqrt(sum) + x[kOptimEps])));
+    }
+}
+
+template <class E, class V>
+void nadam(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
+    const V scale = std::sqrt(s.progress[kOptimCorrection2]), of_gradient = s.progress[kOptimGradientShare],
+            of_mean = s.progress[kOptimMeanShare];
+    for (std::int64_t i = 0; i < n; i++) {
+        const V p = E::load(s.parameter[i]);
+        const V g = E::load(s.gradient[i]) + x[kOptimDecay] * p;
+        const V m = x[kOptimBeta1] * s.first[i] + x[kOptimRest1] * g;
+        const V v = x[kOptimBeta2] * s.second[i] + x[kOptimRest2] * g * g;
+        s.first[i] = m;
+        s.second[i] = v;
+        const V denominator = std::sqrt(v) / scale + x[kOptimEps];
+        s.parameter[i] = E::store(p - x[kOptimRate] * ((of_gradient * g + of_mean * m) / denominator));
+    }
+}
+
 template <class E>
 void run(const OptimArgs& args, const Spec& spec) {
     using S = typename E::Storage;
@@ -125,6 +153,10 @@ void run(const OptimArgs& args, const Spec& spec) {
                                       return rmsprop<E, V>(slice, numbers, spec, end - begin);
                                   case kOptimLion:
                                       return lion<E, V>(slice, numbers, end - begin);
+                                  case kOptimAdagrad:
+                                      return adagrad<E, V>(slice, numbers, end - begin);
+                                  case kOptimNadam:
+                                      return nadam<E, V>(slice, numbers, end - begin);
                                   default:
                                       return adam<E, V>(slice, numbers, spec, end - begin);
                               }
@@ -147,13 +179,32 @@ namespace {
 
 HWY_EXPORT(step);
 
+/// Nadam's momentum of a step: beta1 (1 - 0.96^(t decay) / 2).
 template <class V>
-void advance(const OptimAdvanceArgs& args) {
+V momentum_at(V t, const V* x) {
+    return x[kOptimBeta1] * (V(1) - V(0.5) * std::exp(t * x[kOptimDamping] * V(-0.040821994520255166)));
+}
+
+template <class V>
+void advance_nadam(V* progress, const V* x) {
+    const V t = progress[kOptimSteps] + V(1);
+    const V now = momentum_at(t, x), next = momentum_at(t + V(1), x);
+    const V product = t > V(1.5) ? progress[kOptimCorrection1] * now : now;
+    progress[kOptimCorrection1] = product;
+    progress[kOptimGradientShare] = (V(1) - now) / (V(1) - product);
+    progress[kOptimMeanShare] = next / (V(1) - product * next);
+}
+
+template <class V>
+void advance(const OptimAdvanceArgs& args, bool nadam) {
     const V* x = reinterpret_cast<const V*>(args.numbers);
     const auto* table = reinterpret_cast<const std::uint64_t*>(args.table);
     for (std::uint32_t e = 0; e < args.entries; e++) {
         V* progress = reinterpret_cast<V*>(table[std::size_t{e} * kTableWords + kOptimProgressAt]);
-        progress[kOptimCorrection1] = x[kOptimBeta1] * progress[kOptimCorrection1] + x[kOptimRest1];
+        if (nadam)
+            advance_nadam(progress, x);
+        else
+            progress[kOptimCorrection1] = x[kOptimBeta1] * progress[kOptimCorrection1] + x[kOptimRest1];
         progress[kOptimCorrection2] = x[kOptimBeta2] * progress[kOptimCorrection2] + x[kOptimRest2];
         progress[kOptimSteps] += 1;
     }
@@ -168,13 +219,13 @@ void optim_step_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     if (!skips(args.skip)) HWY_DYNAMIC_DISPATCH(step)(args, dtype, spec);
 }
 
-void optim_advance_cpu(const void* raw, DType dtype, const Spec&, Grid) {
+void optim_advance_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
     const auto& args = *static_cast<const OptimAdvanceArgs*>(raw);
     if (skips(args.skip)) return;
     if (dtype == DType::f64)
-        advance<double>(args);
+        advance<double>(args, spec[1] == kOptimNadam);
     else
-        advance<float>(args);
+        advance<float>(args, spec[1] == kOptimNadam);
 }
 
 }  // namespace vkml

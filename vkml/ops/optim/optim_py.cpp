@@ -7,14 +7,13 @@ namespace vkml::python {
 namespace {
 
 OptimRule rule_named(const std::string& word) {
-    constexpr std::pair<std::string_view, OptimRule> rules[] = {{"sgd", OptimRule::sgd},
-                                                                {"adam", OptimRule::adam},
-                                                                {"adamw", OptimRule::adamw},
-                                                                {"rmsprop", OptimRule::rmsprop},
-                                                                {"lion", OptimRule::lion}};
+    constexpr std::pair<std::string_view, OptimRule> rules[] = {
+        {"sgd", OptimRule::sgd},         {"adam", OptimRule::adam}, {"adamw", OptimRule::adamw},
+        {"rmsprop", OptimRule::rmsprop}, {"lion", OptimRule::lion}, {"adagrad", OptimRule::adagrad},
+        {"nadam", OptimRule::nadam}};
     for (const auto& [name, rule] : rules)
         if (name == word) return rule;
-    fail<ShapeError>("optimizer: rule: expected sgd, adam, adamw, rmsprop or lion, got ", word);
+    fail<ShapeError>("optimizer: rule: expected sgd, adam, adamw, rmsprop, lion, adagrad or nadam, got ", word);
 }
 
 }  // namespace

@@ -106,6 +106,7 @@ HWY_INLINE F64::M asFloatMask(I64::M m) { return {hn::RebindMask(F64::D(), m.m)}
 #define VKML_FLOAT(V, I, T)                                                                     \
     HWY_INLINE V p_abs(V a) { return V(hn::Abs(a.v)); }                                         \
     HWY_INLINE V p_sqrt(V a) { return V(hn::Sqrt(a.v)); }                                       \
+    HWY_INLINE V p_reciprocal(V a) { return V(1.0f) / a; }                                      \
     HWY_INLINE V p_floor(V a) { return V(hn::Floor(a.v)); }                                     \
     HWY_INLINE V p_ceil(V a) { return V(hn::Ceil(a.v)); }                                       \
     HWY_INLINE V p_trunc(V a) { return V(hn::Trunc(a.v)); }                                     \

@@ -95,11 +95,12 @@ MATH V logTail(V f) {
     return p_fma(z, V(-0.5f), p * z * f);
 }
 
-/// What log and log2 give outside the positive normals: -inf at 0, NaN below, x itself at inf and NaN.
+/// What log and log2 give outside the positive normals: -inf at 0, NaN below, x itself at inf and NaN. By bits: a device
+/// may take subnormals for 0.
 MATH V logEdges(V x, V y) {
-    y = pick(asI(p_abs(x)) == I(0), asV(I(int(0xff800000))), y);  // a device may take subnormals for 0
-    y = pick(x < V(0.0f), asV(I(0x7fc00000)), y);
-    return pick(asI(p_abs(x)) >= I(0x7f800000), pick(x < V(0.0f), asV(I(0x7fc00000)), x), y);
+    I magnitude = asI(x) & I(0x7fffffff);
+    y = pick(asI(x) < I(0), asV(I(0x7fc00000)), pick(asI(x) >= I(0x7f800000), x, y));
+    return pick(magnitude == I(0), asV(I(int(0xff800000))), y);
 }
 
 /// Natural logarithm: 2 ulp.

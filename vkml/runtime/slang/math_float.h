@@ -1,7 +1,7 @@
 // Functions of both float widths, one source for Slang and for C++: see math_f32.h.
 
 MATH V square(V x) { return x * x; }
-MATH V reciprocal(V x) { return V(1.0f) / x; }
+MATH V reciprocal(V x) { return p_reciprocal(x); }
 MATH V rsqrt(V x) { return V(1.0f) / p_sqrt(x); }
 MATH V sqrt(V x) { return p_sqrt(x); }
 MATH V abs(V x) { return p_abs(x); }

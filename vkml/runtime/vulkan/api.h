@@ -15,6 +15,7 @@ namespace vkml::vulkan {
     X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceProperties2)                              \
     X(vkGetPhysicalDeviceFeatures2) X(vkGetPhysicalDeviceMemoryProperties)                          \
     X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkCreateDevice) X(vkGetDeviceProcAddr)            \
+    X(vkGetPhysicalDeviceExternalBufferProperties)                                                  \
     /* optional */                                                                                  \
     X(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR) X(vkCreateDebugUtilsMessengerEXT)
 
@@ -37,7 +38,8 @@ namespace vkml::vulkan {
     X(vkMergePipelineCaches)                                                                        \
     /* optional */                                                                                  \
     X(vkSetDebugUtilsObjectNameEXT) X(vkCmdBeginDebugUtilsLabelEXT) X(vkCmdEndDebugUtilsLabelEXT)   \
-    X(vkGetPipelineExecutablePropertiesKHR) X(vkGetPipelineExecutableStatisticsKHR)
+    X(vkGetPipelineExecutablePropertiesKHR) X(vkGetPipelineExecutableStatisticsKHR)                 \
+    X(vkGetMemoryFdKHR)
 // clang-format on
 
 #define VKML_DECLARE(name) PFN_##name name = nullptr;

@@ -188,6 +188,10 @@ void VulkanBackend::wait(Timepoint point) {
     s.commands.wait(point);
 }
 
+Address VulkanBackend::cuda_address(Address address, std::size_t bytes) {
+    return state().memory.cuda_address(address, bytes);
+}
+
 void VulkanBackend::profile(bool on) {
     State& s = state();
     check<NotImplementedError>(!on || s.queries.supported(),

@@ -28,6 +28,7 @@ class VulkanBackend final : public Backend, ClosedAtExit {
     Timepoint submit() override;
     bool reached(Timepoint point) override;
     void wait(Timepoint point) override;
+    Address cuda_address(Address address, std::size_t bytes) override;
     void profile(bool on) override;
     std::vector<GpuSpan> spans() override;
     std::size_t pipeline_count() const override;

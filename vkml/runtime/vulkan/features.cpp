@@ -155,6 +155,8 @@ Features query_features(const InstanceApi& api, VkPhysicalDevice device, const s
             if (offers(name)) all.extensions.push_back(name);
     if (environment().debug && offers(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME))
         all.extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+    if (offers(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME))
+        all.extensions.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
     // A device that offers it must have it enabled.
     if (offers(VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME))
         all.extensions.push_back(VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME);

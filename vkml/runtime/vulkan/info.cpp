@@ -79,6 +79,7 @@ void add_memory(Pairs& out, const PhysicalDevice& d) {
     out.emplace_back("max_memory_allocation_count", fmt::format("{}", limits.maxMemoryAllocationCount));
     out.emplace_back("max_buffer_size", fmt::format("{}", d.vulkan13.maxBufferSize));
     out.emplace_back("sparse_binding", yes_no(d.sparse()));
+    out.emplace_back("shares_memory", yes_no(d.shares_memory));
     out.emplace_back("max_push_constants_size", fmt::format("{}", limits.maxPushConstantsSize));
 }
 

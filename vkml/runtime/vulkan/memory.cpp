@@ -13,6 +13,7 @@ constexpr VkDeviceSize kAlignment = 256;
 constexpr VkMemoryPropertyFlags kMapped =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 constexpr VkDeviceSize kSparseChunk = VkDeviceSize{1} << 30;
+constexpr VkDeviceSize kMostRounding = VkDeviceSize{64} << 10;  // to which a driver may round a buffer's memory
 
 VkDeviceSize align_up(VkDeviceSize value, VkDeviceSize alignment) {
     return (value + alignment - 1) / alignment * alignment;
@@ -27,8 +28,12 @@ VkDeviceSize align_up(VkDeviceSize value, VkDeviceSize alignment) {
 MemoryTable::MemoryTable(LogicalDevice& device) : device_(device) {}
 
 MemoryTable::~MemoryTable() {
-    for (Allocation& a : retired_) destroy(a);
-    for (auto& [address, a] : live_) destroy(a);
+    const auto end = [this](Allocation& a) {
+        static_cast<void>(a.cuda.release());  // CUDA may have ended before us
+        destroy(a);
+    };
+    for (Allocation& a : retired_) end(a);
+    for (auto& [address, a] : live_) end(a);
 }
 
 Memory MemoryTable::allocate(std::size_t bytes, MemoryKind kind) {
@@ -69,10 +74,34 @@ bool MemoryTable::collect(Timepoint reached) noexcept {
 
 MemoryTable::Place MemoryTable::find(Address address, std::size_t bytes) const {
     std::lock_guard lock(lock_);
+    const Allocation& a = holder(address, bytes).second;
+    return {a.buffer, address - a.base};
+}
+
+Address MemoryTable::cuda_address(Address address, std::size_t bytes) {
+    std::lock_guard lock(lock_);
+    Allocation& a = live_.at(holder(address, bytes).first);
+    if (!a.cuda) a.cuda = map_in_cuda(a);
+    return a.cuda->base() + (address - a.base);
+}
+
+std::unique_ptr<cuda::Mapping> MemoryTable::map_in_cuda(const Allocation& a) const {
+    check<Error>(a.kind == MemoryKind::shared, "CUDA: expected shared memory, got the device's own");
+    const int ordinal = cuda::ordinal_of(std::to_array(device_.physical.vulkan11.deviceUUID));
+    const VkMemoryGetFdInfoKHR info{.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
+                                    .pNext = nullptr,
+                                    .memory = a.memory[0],
+                                    .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+    int descriptor = -1;
+    device_.check(device_.api.vkGetMemoryFdKHR(device_.handle, &info, &descriptor), "vkGetMemoryFdKHR");
+    return std::make_unique<cuda::Mapping>(ordinal, descriptor, a.charged, device_.physical.shares_dedicated);
+}
+
+auto MemoryTable::holder(Address address, std::size_t bytes) const -> const std::pair<const Address, Allocation>& {
     auto it = live_.upper_bound(address);
     if (it != live_.begin()) {
         const auto& [start, a] = *--it;
-        if (address - start <= a.bytes && bytes <= a.bytes - (address - start)) return {a.buffer, address - a.base};
+        if (address - start <= a.bytes && bytes <= a.bytes - (address - start)) return *it;
     }
     fail<Error>("copy: expected a range inside one allocation of ", device_.physical.properties.deviceName, ", got ",
                 bytes, " bytes at address ", address);
@@ -101,16 +130,23 @@ void MemoryTable::check_limits(VkDeviceSize size, bool sparse) const {
 
 MemoryTable::Allocation MemoryTable::create(VkDeviceSize size, MemoryKind kind) {
     const PhysicalDevice& p = device_.physical;
-    const bool sparse = kind == MemoryKind::device && p.sparse() && size > p.vulkan11.maxMemoryAllocationSize;
-    check_limits(size, sparse);
+    check<DeviceError>(kind != MemoryKind::shared || p.shares_memory,
+                       "allocation: expected a device that exports memory (VK_KHR_external_memory_fd), got ",
+                       p.properties.deviceName);
     Allocation a;
+    a.kind = kind;
     a.size = size;
+    const VkExternalMemoryBufferCreateInfo shared{.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+                                                  .pNext = nullptr,
+                                                  .handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+    a.sparse =
+        kind == MemoryKind::device && p.sparse() && align_up(size, kMostRounding) > p.vulkan11.maxMemoryAllocationSize;
+    check_limits(size, a.sparse);
     const VkBufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-                                  .pNext = nullptr,
-                                  .flags = sparse ? VkBufferCreateFlags{VK_BUFFER_CREATE_SPARSE_BINDING_BIT} : 0,
+                                  .pNext = kind == MemoryKind::shared ? &shared : nullptr,
+                                  .flags = a.sparse ? VkBufferCreateFlags{VK_BUFFER_CREATE_SPARSE_BINDING_BIT} : 0,
                                   .size = size,
-                                  .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                           VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
+                                  .usage = kBufferUsage,
                                   .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
                                   .queueFamilyIndexCount = 0,
                                   .pQueueFamilyIndices = nullptr};
@@ -119,7 +155,7 @@ MemoryTable::Allocation MemoryTable::create(VkDeviceSize size, MemoryKind kind) 
         fail_limit(p.limits.max_allocation, "vkCreateBuffer", size);
     device_.check(made, "vkCreateBuffer");
     try {
-        back(a, kind);
+        back(a);
         const VkBufferDeviceAddressInfo address{
             .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .pNext = nullptr, .buffer = a.buffer};
         a.base = device_.api.vkGetBufferDeviceAddress(device_.handle, &address);
@@ -158,41 +194,40 @@ std::vector<std::uint32_t> MemoryTable::candidates(std::uint32_t allowed, Memory
     return types;
 }
 
-void MemoryTable::back(Allocation& a, MemoryKind kind) {
+void MemoryTable::back(Allocation& a) {
     VkMemoryRequirements needs;
     device_.api.vkGetBufferMemoryRequirements(device_.handle, a.buffer, &needs);
-    const auto types = candidates(needs.memoryTypeBits, kind);
+    const auto types = candidates(needs.memoryTypeBits, a.kind);
     const auto& memory = device_.physical.memory;
     check<DeviceError>(!types.empty(), "allocation: expected a memory type for ",
-                       kind == MemoryKind::host ? "host" : "device", " memory, got none on ",
+                       a.kind == MemoryKind::host ? "host" : "device", " memory, got none on ",
                        device_.physical.properties.deviceName);
     const bool backed =
-        std::any_of(types.begin(), types.end(), [&](std::uint32_t t) { return back_with(a, t, kind, needs); });
+        std::any_of(types.begin(), types.end(), [&](std::uint32_t t) { return back_with(a, t, needs); });
     if (!backed) fail_heap(memory.memoryTypes[types.front()].heapIndex, needs.size);
 }
 
-bool MemoryTable::back_with(Allocation& a, std::uint32_t type, MemoryKind kind, const VkMemoryRequirements& needs) {
+bool MemoryTable::back_with(Allocation& a, std::uint32_t type, const VkMemoryRequirements& needs) {
     const PhysicalDevice& p = device_.physical;
     const std::uint32_t heap = p.memory.memoryTypes[type].heapIndex;
     const VkDeviceSize capacity = p.memory.memoryHeaps[heap].size;
     if (needs.size > capacity || used_[heap] > capacity - needs.size) return false;
     a.heap = heap;
     const VkDeviceSize most = p.vulkan11.maxMemoryAllocationSize;
-    const bool sparse = needs.size > most;
-    const VkDeviceSize piece = sparse ? std::min(kSparseChunk, most) / needs.alignment * needs.alignment : needs.size;
+    const VkDeviceSize piece = a.sparse ? std::min(kSparseChunk, most) / needs.alignment * needs.alignment : needs.size;
     for (VkDeviceSize at = 0; at < needs.size; at += piece)
         if (!take(a, type, std::min(piece, needs.size - at))) {
             give(a);
             return false;
         }
-    if (sparse) {
+    if (a.sparse) {
         bind_sparse(a, needs.size, piece);
         return true;
     }
     device_.check(device_.api.vkBindBufferMemory(device_.handle, a.buffer, a.memory[0], 0), "vkBindBufferMemory");
     const VkMemoryPropertyFlags flags = p.memory.memoryTypes[type].propertyFlags;
     // Device memory is shown to the host only where reading it is as cheap as reading any other.
-    if (kind == MemoryKind::host || (p.unified() && (flags & kMapped) == kMapped)) {
+    if (a.kind == MemoryKind::host || (p.unified() && (flags & kMapped) == kMapped)) {
         void* host = nullptr;
         device_.check(device_.api.vkMapMemory(device_.handle, a.memory[0], 0, VK_WHOLE_SIZE, 0, &host), "vkMapMemory");
         a.host = static_cast<std::byte*>(host);
@@ -201,8 +236,15 @@ bool MemoryTable::back_with(Allocation& a, std::uint32_t type, MemoryKind kind, 
 }
 
 bool MemoryTable::take(Allocation& a, std::uint32_t type, VkDeviceSize size) {
+    const VkMemoryDedicatedAllocateInfo dedicated{.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO,
+                                                  .pNext = nullptr,
+                                                  .image = VK_NULL_HANDLE,
+                                                  .buffer = a.buffer};
+    const VkExportMemoryAllocateInfo shared{.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO,
+                                            .pNext = device_.physical.shares_dedicated ? &dedicated : nullptr,
+                                            .handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
     const VkMemoryAllocateFlagsInfo flags{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
-                                          .pNext = nullptr,
+                                          .pNext = a.kind == MemoryKind::shared ? &shared : nullptr,
                                           .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
                                           .deviceMask = 0};
     const VkMemoryAllocateInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -231,6 +273,7 @@ void MemoryTable::give(Allocation& a) noexcept {
 }
 
 void MemoryTable::destroy(Allocation& a) noexcept {
+    a.cuda.reset();
     device_.api.vkDestroyBuffer(device_.handle, a.buffer, nullptr);
     give(a);
 }

@@ -1,8 +1,10 @@
 #pragma once
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "vkml/runtime/vulkan/cuda_driver.h"
 #include "vkml/runtime/vulkan/logical_device.h"
 
 namespace vkml::vulkan {
@@ -27,11 +29,14 @@ class MemoryTable {
     };
     /// Throws Error when the range is not inside one allocation.
     Place find(Address address, std::size_t bytes) const;
+    /// Where CUDA sees the range, which is of the kind `shared`; mapped at the first question, until it is freed.
+    Address cuda_address(Address address, std::size_t bytes);
 
   private:
     struct Allocation {
         VkBuffer buffer = VK_NULL_HANDLE;
         std::vector<VkDeviceMemory> memory;  // several behind a sparse buffer
+        bool sparse = false;                 // decided once, in create()
         VkDeviceSize size = 0;               // of the buffer
         VkDeviceSize charged = 0;            // taken from the heap
         std::uint32_t heap = 0;
@@ -39,13 +44,18 @@ class MemoryTable {
         std::size_t bytes = 0;  // from the aligned address on
         std::byte* host = nullptr;
         Timepoint after = 0;
+        MemoryKind kind = MemoryKind::device;
+        std::unique_ptr<cuda::Mapping> cuda;
     };
 
+    /// The address and the allocation that holds the range.
+    const std::pair<const Address, Allocation>& holder(Address address, std::size_t bytes) const;
     void check_limits(VkDeviceSize size, bool sparse) const;
     Allocation create(VkDeviceSize size, MemoryKind kind);
-    void back(Allocation& a, MemoryKind kind);
-    bool back_with(Allocation& a, std::uint32_t type, MemoryKind kind, const VkMemoryRequirements& needs);
+    void back(Allocation& a);
+    bool back_with(Allocation& a, std::uint32_t type, const VkMemoryRequirements& needs);
     bool take(Allocation& a, std::uint32_t type, VkDeviceSize size);
+    std::unique_ptr<cuda::Mapping> map_in_cuda(const Allocation& a) const;
     void give(Allocation& a) noexcept;
     void bind_sparse(const Allocation& a, VkDeviceSize size, VkDeviceSize piece);
     void destroy(Allocation& a) noexcept;

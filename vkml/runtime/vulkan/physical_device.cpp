@@ -157,6 +157,21 @@ Limits limits_of(const InstanceApi& api, const PhysicalDevice& d) {
     return l;
 }
 
+void query_sharing(const InstanceApi& api, PhysicalDevice& d) {
+    if (!d.features.has_extension(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME)) return;
+    const VkPhysicalDeviceExternalBufferInfo info{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+                                                  .pNext = nullptr,
+                                                  .flags = 0,
+                                                  .usage = kBufferUsage,
+                                                  .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+    VkExternalBufferProperties found{};
+    found.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES;
+    api.vkGetPhysicalDeviceExternalBufferProperties(d.handle, &info, &found);
+    const VkExternalMemoryFeatureFlags features = found.externalMemoryProperties.externalMemoryFeatures;
+    d.shares_memory = features & VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT;
+    d.shares_dedicated = features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT;
+}
+
 std::string version_text(std::uint32_t v) { return concat(VK_API_VERSION_MAJOR(v), ".", VK_API_VERSION_MINOR(v)); }
 
 void query_properties(const InstanceApi& api, PhysicalDevice& d) {
@@ -222,6 +237,7 @@ PhysicalDevice describe(const InstanceApi& api, VkPhysicalDevice handle) {
     if (!feature.empty()) d.missing = "expected the feature " + feature + ", got a device without it";
     if (!choose_queue(api, d)) d.missing = "expected a queue with compute, got none";
     d.limits = limits_of(api, d);
+    query_sharing(api, d);
     return d;
 }
 

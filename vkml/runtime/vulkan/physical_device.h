@@ -9,6 +9,11 @@
 
 namespace vkml::vulkan {
 
+/// Of every buffer.
+inline constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                                   VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                                                   VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+
 /// One physical device as it was found: what it can do, and what vkML will use of it.
 struct PhysicalDevice {
     VkPhysicalDevice handle = VK_NULL_HANDLE;
@@ -22,7 +27,9 @@ struct PhysicalDevice {
     Limits limits;
     std::uint32_t queue_family = 0;
     VkQueueFamilyProperties queue{};
-    std::string missing;  // the first mandatory thing it lacks; empty when usable
+    bool shares_memory = false;     // its buffers can be exported as file descriptors
+    bool shares_dedicated = false;  // and each then wants memory of its own kind
+    std::string missing;            // the first mandatory thing it lacks; empty when usable
 
     bool usable() const { return missing.empty(); }
     /// 0 for the best kind: discrete, integrated, virtual, CPU, other.

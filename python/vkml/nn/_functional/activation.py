@@ -330,7 +330,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     >>> vkml.nn.functional.glu(vkml.tensor([2.0, 4.0, 0.0, 0.0]))
     tensor([1., 2.])
     """
-    if input.shape[dim] % 2:
-        raise _core.ShapeError(f"glu: expected an even extent along dim {dim}, got {input.shape}")
+    rank = max(input.ndim, 1)
+    if not -rank <= dim < rank:
+        raise _core.IndexError_(f"glu: expected dim in [{-rank}, {rank - 1}], got {dim}")
+    if input.ndim == 0 or input.shape[dim] % 2:
+        raise _core.ShapeError(f"glu: expected an even extent along dim {dim}, got shape {input.shape}")
+    if not input.is_floating_point():
+        raise _core.DTypeError(f"glu: expected a floating-point tensor, got {input.dtype}")
     a, b = _core.chunk(input, 2, dim)
     return a * _core.sigmoid(b)

@@ -28,9 +28,50 @@ __all__ = [
 ]
 
 
-def _as_row(op: str, x: Tensor, run: Callable[[Tensor], Tensor]) -> Tensor:
-    """run on a sequence as an image of one row."""
-    return batched(op, x, 3, lambda y: run(y.unsqueeze(-2)).squeeze(-2))
+def _in_two(x: Tensor, plane: Callable[[Tensor], Tensor], depth: Callable[[Tensor], Tensor]) -> Tensor:
+    """Both kinds of window are products of one of a plane and one along the depth: two passes of the 2-d operator."""
+    n, channels, layers, height, width = x.shape
+    y = plane(x.reshape(n, channels * layers, height, width))
+    height, width = y.shape[2:]
+    y = depth(y.reshape(n, channels, layers, height * width))
+    return y.reshape(n, channels, y.shape[2], height, width)
+
+
+def _pool(op: str, x: Tensor, window: tuple, plane: Callable[..., Tensor], depth: Callable[..., Tensor]) -> Tensor:
+    """A window of 1 to 3 axes (kernel, stride, padding, dilation) by operators on images; `depth` is the last one."""
+    axes, along = len(window[0]), (1, 1, 0, 1)  # of an axis that nothing walks along
+    if axes == 1:
+        row = [(n, *w) for n, w in zip(along, window, strict=False)]
+        return batched(op, x, 3, lambda y: depth(y.unsqueeze(-2), *row).squeeze(-2))
+    if axes == 2:
+        return batched(op, x, 4, lambda y: depth(y, *window))
+    image, column = [w[1:] for w in window], [(w[0], n) for n, w in zip(along, window, strict=False)]
+    return batched(op, x, 5, lambda y: _in_two(y, lambda z: plane(z, *image), lambda z: depth(z, *column)))
+
+
+def _max_pool(axes: int, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
+    k, p, d = (sizes(v, axes) for v in (kernel, padding, dilation))
+    s = k if stride is None else sizes(stride, axes)
+
+    def largest(y: Tensor, k: Any, s: Any, p: Any, d: Any) -> Tensor:
+        return _core.max_pool2d(y, k, s, p, d, ceil_mode)
+
+    return _pool(f"max_pool{axes}d", x, (k, s, p, d), largest, largest)
+
+
+def _avg_pool(
+    axes: int, x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool, pads: bool, divisor: int | None = None
+) -> Tensor:
+    k, p = sizes(kernel, axes), sizes(padding, axes)
+    s = k if stride is None else sizes(stride, axes)
+
+    def mean(y: Tensor, k: Any, s: Any, p: Any, by: int | None = divisor) -> Tensor:
+        return _core.avg_pool2d(y, k, s, p, ceil, pads, by)
+
+    def plane(y: Tensor, k: Any, s: Any, p: Any) -> Tensor:  # with a divisor the sum; then one division
+        return mean(y, k, s, p, None if divisor is None else 1)
+
+    return _pool(f"avg_pool{axes}d", x, (k, s, p), plane, mean)
 
 
 def max_pool1d(
@@ -43,10 +84,7 @@ def max_pool1d(
     >>> vkml.nn.functional.max_pool1d(vkml.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 2)
     tensor([[[3., 2.]]])
     """
-    k, p, d = (sizes(x, 1) for x in (kernel_size, padding, dilation))
-    s = k if stride is None else sizes(stride, 1)
-    window = ((1, *k), (1, *s), (0, *p), (1, *d), ceil_mode)
-    return _as_row("max_pool1d", input, lambda x: _core.max_pool2d(x, *window))
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(
@@ -59,9 +97,7 @@ def max_pool2d(
     >>> vkml.nn.functional.max_pool2d(vkml.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
     [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
-    k, p, d = (sizes(x, 2) for x in (kernel_size, padding, dilation))
-    s = k if stride is None else sizes(stride, 2)
-    return batched("max_pool2d", input, 4, lambda x: _core.max_pool2d(x, k, s, p, d, ceil_mode))
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def avg_pool1d(
@@ -79,10 +115,7 @@ def avg_pool1d(
     >>> vkml.nn.functional.avg_pool1d(vkml.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 2)
     tensor([[[2., 1.]]])
     """
-    k, p = sizes(kernel_size, 1), sizes(padding, 1)
-    s = k if stride is None else sizes(stride, 1)
-    window = ((1, *k), (1, *s), (0, *p), ceil_mode, count_include_pad)
-    return _as_row("avg_pool1d", input, lambda x: _core.avg_pool2d(x, *window))
+    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def avg_pool2d(
@@ -101,21 +134,7 @@ def avg_pool2d(
     >>> vkml.nn.functional.avg_pool2d(vkml.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
     [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
-    k, p = sizes(kernel_size, 2), sizes(padding, 2)
-    window = (k, k if stride is None else sizes(stride, 2), p, ceil_mode, count_include_pad, divisor_override)
-    return batched("avg_pool2d", input, 4, lambda x: _core.avg_pool2d(x, *window))
-
-
-# Volumes --------------------------------------------------------------------------------------------------------------
-# Both kinds of window are products of a window along the depth and one of a plane: two passes of the 2-d operator.
-
-
-def _in_two(x: Tensor, plane: Callable[[Tensor], Tensor], depth: Callable[[Tensor], Tensor]) -> Tensor:
-    n, channels, layers, height, width = x.shape
-    y = plane(x.reshape(n, channels * layers, height, width))
-    height, width = y.shape[2:]
-    y = depth(y.reshape(n, channels, layers, height * width))
-    return y.reshape(n, channels, y.shape[2], height, width)
+    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def max_pool3d(
@@ -128,17 +147,7 @@ def max_pool3d(
     >>> vkml.nn.functional.max_pool3d(vkml.arange(16.0).reshape(1, 1, 2, 2, 4), 2).tolist()
     [[[[[13.0, 15.0]]]]]
     """
-    k, p, d = (sizes(x, 3) for x in (kernel_size, padding, dilation))
-    s = k if stride is None else sizes(stride, 3)
-
-    def run(x: Tensor) -> Tensor:
-        return _in_two(
-            x,
-            lambda y: _core.max_pool2d(y, k[1:], s[1:], p[1:], d[1:], ceil_mode),
-            lambda y: _core.max_pool2d(y, (k[0], 1), (s[0], 1), (p[0], 0), (d[0], 1), ceil_mode),
-        )
-
-    return batched("max_pool3d", input, 5, run)
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def avg_pool3d(
@@ -157,19 +166,7 @@ def avg_pool3d(
     >>> vkml.nn.functional.avg_pool3d(vkml.arange(16.0).reshape(1, 1, 2, 2, 4), 2).tolist()
     [[[[[6.5, 8.5]]]]]
     """
-    k, p = sizes(kernel_size, 3), sizes(padding, 3)
-    s = k if stride is None else sizes(stride, 3)
-    how = (ceil_mode, count_include_pad)
-    first = None if divisor_override is None else 1  # the sum of a plane; then one division
-
-    def run(x: Tensor) -> Tensor:
-        return _in_two(
-            x,
-            lambda y: _core.avg_pool2d(y, k[1:], s[1:], p[1:], *how, first),
-            lambda y: _core.avg_pool2d(y, (k[0], 1), (s[0], 1), (p[0], 0), *how, divisor_override),
-        )
-
-    return batched("avg_pool3d", input, 5, run)
+    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 # Adaptive -------------------------------------------------------------------------------------------------------------
@@ -206,22 +203,28 @@ def _max_along(x: Tensor, axis: int, n: int) -> Tensor:
     return _core.max(_windows(x, axis, n)[0], axis + 1)[0]
 
 
-def _adaptive(
-    op: str,
-    x: Tensor,
-    output_size: Any,
-    regular: Callable[..., Tensor],
-    along: Callable[[Tensor, int, int], Tensor],
-) -> Tensor:
-    wanted = _targets(op, output_size, x.shape[2:])
-    if all(extent % n == 0 for extent, n in zip(x.shape[2:], wanted, strict=True)):
-        return regular(x, tuple(extent // n for extent, n in zip(x.shape[2:], wanted, strict=True)))
-    narrow = x.dtype in (_core.float16, _core.bfloat16)
-    y = x.to(_core.float32) if narrow else x
-    for axis, n in enumerate(wanted, 2):
-        if n != y.shape[axis]:
-            y = along(y, axis, n)
-    return y.to(x.dtype) if narrow else y
+_KINDS: dict[str, tuple[Callable[..., Tensor], Callable[[Tensor, int, int], Tensor]]] = {
+    # where windows are alike, and where they are not
+    "avg": (lambda x, kernel: _avg_pool(len(kernel), x, kernel, None, 0, False, True), _mean_along),
+    "max": (lambda x, kernel: _max_pool(len(kernel), x, kernel, None, 0, 1, False), _max_along),
+}
+
+
+def _adaptive(kind: str, axes: int, input: Tensor, output_size: Any) -> Tensor:
+    op, (regular, along) = f"adaptive_{kind}_pool{axes}d", _KINDS[kind]
+
+    def run(x: Tensor) -> Tensor:
+        wanted = _targets(op, output_size, x.shape[2:])
+        if all(extent % n == 0 for extent, n in zip(x.shape[2:], wanted, strict=True)):
+            return regular(x, tuple(extent // n for extent, n in zip(x.shape[2:], wanted, strict=True)))
+        narrow = x.dtype in (_core.float16, _core.bfloat16)
+        y = x.to(_core.float32) if narrow else x
+        for axis, n in enumerate(wanted, 2):
+            if n != y.shape[axis]:
+                y = along(y, axis, n)
+        return y.to(x.dtype) if narrow else y
+
+    return batched(op, input, axes + 2, run)
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
@@ -232,8 +235,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     >>> vkml.nn.functional.adaptive_avg_pool1d(vkml.tensor([[[1.0, 2.0, 3.0]]]), 2)
     tensor([[[1.5000, 2.5000]]])
     """
-    op = "adaptive_avg_pool1d"
-    return batched(op, input, 3, lambda x: _adaptive(op, x, output_size, avg_pool1d, _mean_along))
+    return _adaptive("avg", 1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -244,8 +246,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     >>> vkml.nn.functional.adaptive_avg_pool2d(vkml.arange(6.0).reshape(1, 1, 2, 3), (1, 2))
     tensor([[[[2., 3.]]]])
     """
-    op = "adaptive_avg_pool2d"
-    return batched(op, input, 4, lambda x: _adaptive(op, x, output_size, avg_pool2d, _mean_along))
+    return _adaptive("avg", 2, input, output_size)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
@@ -256,8 +257,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     >>> vkml.nn.functional.adaptive_avg_pool3d(vkml.arange(12.0).reshape(1, 1, 2, 2, 3), (1, 1, 2)).tolist()
     [[[[[5.0, 6.0]]]]]
     """
-    op = "adaptive_avg_pool3d"
-    return batched(op, input, 5, lambda x: _adaptive(op, x, output_size, avg_pool3d, _mean_along))
+    return _adaptive("avg", 3, input, output_size)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
@@ -268,8 +268,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
     >>> vkml.nn.functional.adaptive_max_pool1d(vkml.tensor([[[1.0, 2.0, 3.0]]]), 2)
     tensor([[[2., 3.]]])
     """
-    op = "adaptive_max_pool1d"
-    return batched(op, input, 3, lambda x: _adaptive(op, x, output_size, max_pool1d, _max_along))
+    return _adaptive("max", 1, input, output_size)
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -280,8 +279,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
     >>> vkml.nn.functional.adaptive_max_pool2d(vkml.arange(6.0).reshape(1, 1, 2, 3), (1, 2))
     tensor([[[[4., 5.]]]])
     """
-    op = "adaptive_max_pool2d"
-    return batched(op, input, 4, lambda x: _adaptive(op, x, output_size, max_pool2d, _max_along))
+    return _adaptive("max", 2, input, output_size)
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Tensor:
@@ -292,5 +290,4 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Tensor:
     >>> vkml.nn.functional.adaptive_max_pool3d(vkml.arange(12.0).reshape(1, 1, 2, 2, 3), (1, 1, 2)).tolist()
     [[[[[10.0, 11.0]]]]]
     """
-    op = "adaptive_max_pool3d"
-    return batched(op, input, 5, lambda x: _adaptive(op, x, output_size, max_pool3d, _max_along))
+    return _adaptive("max", 3, input, output_size)

@@ -16,23 +16,32 @@ __all__ = ["interpolate"]
 _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}  # the axes of space they take
 
 
+def _per_axis(wanted: str, value: Any, axes: int, kinds: tuple, least: int) -> tuple:
+    """One finite positive number for each axis, from one or as many."""
+    listed = value if isinstance(value, (tuple, list)) else (value,) * axes
+    numbers = all(isinstance(n, kinds) and not isinstance(n, bool) for n in listed)
+    text = f"interpolate: {wanted}, or {axes} of them, got {value!r:.100}"
+    if not numbers:
+        raise _core.DTypeError(text)
+    if len(listed) != axes or not all(math.isfinite(n) and n > 0 and n >= least for n in listed):
+        raise _core.ShapeError(text)
+    return tuple(listed)
+
+
 def _targets(x: Tensor, size: Any, scale: Any) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
     """The extents wanted, and the scales given, per axis of space."""
     axes = x.ndim - 2
     if (size is None) == (scale is None):
         raise _core.ShapeError(f"interpolate: expected size or scale_factor, got {size} and {scale}")
     if size is not None:
-        wanted = (int(size),) * axes if isinstance(size, (int, np.integer)) else tuple(int(n) for n in size)
-        given: tuple[float | None, ...] = (None,) * axes
-    else:
-        factors = (scale,) * axes if isinstance(scale, (int, float)) else tuple(scale)
-        wanted = tuple(math.floor(n * f) for n, f in zip(x.shape[2:], factors, strict=False))
-        given = tuple(float(f) for f in factors)
-    if len(wanted) != axes or len(given) != axes or any(n < 1 for n in wanted):
-        raise _core.ShapeError(
-            f"interpolate: expected {axes} positive sizes, got {size if size is not None else scale}"
-        )
-    return wanted, given
+        sizes = _per_axis("size: expected a positive int", size, axes, (int, np.integer), 1)
+        return tuple(map(int, sizes)), (None,) * axes
+    wanted = "scale_factor: expected a positive finite number"
+    factors = _per_axis(wanted, scale, axes, (int, float, np.integer, np.floating), 0)
+    extents = tuple(math.floor(n * f) for n, f in zip(x.shape[2:], factors, strict=True))
+    if min(extents) < 1:
+        raise _core.ShapeError(f"interpolate: scale_factor: expected a result that is not empty, got {extents}")
+    return extents, tuple(map(float, factors))
 
 
 def _nearest(x: Tensor, axis: int, n: int, step: float, exact: bool) -> Tensor:
@@ -87,8 +96,16 @@ def interpolate(
     """
     if mode not in ("nearest", "nearest-exact", *_LINEAR):
         raise _core.ShapeError(f"interpolate: mode: expected nearest, nearest-exact or a linear one, got {mode!r}")
-    if antialias or input.ndim < 3 or _LINEAR.get(mode, input.ndim - 2) != input.ndim - 2 or not input.numel():
-        raise _core.ShapeError(f"interpolate: expected an input that fits mode {mode!r}, got {input.shape}")
+    if antialias:
+        raise _core.ShapeError(f"interpolate: antialias: expected False, got {antialias}")
+    axes = _LINEAR.get(mode, max(input.ndim - 2, 1))
+    if input.ndim != axes + 2:
+        rank = f"rank {axes + 2}" if mode in _LINEAR else "rank 3 or more"
+        raise _core.ShapeError(f"interpolate: expected {rank} for mode {mode!r}, got shape {input.shape}")
+    if not input.numel():
+        raise _core.ShapeError(f"interpolate: expected a tensor with elements, got shape {input.shape}")
+    if mode in _LINEAR and not input.is_floating_point():
+        raise _core.DTypeError(f"interpolate: expected a floating-point tensor for mode {mode!r}, got {input.dtype}")
     if align_corners is not None and mode not in _LINEAR:
         raise _core.ShapeError(f"interpolate: align_corners: expected a linear mode, got {mode!r}")
     wanted, scales = _targets(input, size, scale_factor)

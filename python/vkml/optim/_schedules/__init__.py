@@ -1,0 +1,1 @@
+"""The schedules of vkml.optim.lr_scheduler, by kind."""
