@@ -12,11 +12,13 @@
 namespace vkml {
 namespace {
 
-constexpr std::uint32_t kChunks = 4;        // CHUNKS of every module
+constexpr std::uint32_t kChunks = 4;        // CHUNKS of every module, but for f32 where rows are long
 constexpr std::uint32_t kSmallGroup = 128;  // several short rows share one, and every device allows it
 constexpr std::uint32_t kAcrossRows = 32;
-constexpr std::uint32_t kLongLanes = 512;  // invocations on a row that does not fit
-constexpr std::uint64_t kPartTiles = 4;    // rounds of those in one part of it
+constexpr std::uint32_t kNarrowest = 32;    // invocations of a row before each takes more pieces
+constexpr std::uint32_t kLongLanes = 1024;  // invocations on a row that does not fit
+constexpr std::uint64_t kPartTiles = 2;     // rounds of those in one part of it
+constexpr std::uint64_t kMostParts = 512;
 
 enum Structure : std::size_t { kResident, kSplit, kLooped };
 std::atomic<int> forced{-1};
@@ -27,13 +29,23 @@ struct Problem {
     bool across;
     std::uint32_t across_rows;
     std::uint32_t threads;  // the most
+    std::uint32_t chunks;   // pieces an invocation holds of a long row
     int only;               // a forced structure, or -1
 
     std::uint32_t most_lanes() const { return across ? kSmallGroup / across_rows : threads; }
     std::uint32_t long_lanes() const { return std::min(most_lanes(), kLongLanes); }
 };
 
-std::uint64_t wanted_groups(const Limits& limits) { return 2ull * (limits.compute_units ? limits.compute_units : 64u); }
+/// CHUNKS of the modules for long rows: as much as the registers of 1024 invocations take beside the work.
+std::uint32_t long_chunks(DType dtype, bool second) {
+    if (dtype != DType::f32) return kChunks;
+    return second ? 5 : 11;
+}
+
+/// Rows that keep the device busy with a workgroup each: a split reads them once more from memory.
+std::uint64_t enough_groups(const Limits& limits) {
+    return 3ull * (limits.compute_units ? limits.compute_units : 64u) / 4;
+}
 
 const char* refuses_resident(const Problem& p, const Limits&) {
     if (p.only >= 0 && p.only != kResident) return "another structure is forced";
@@ -45,10 +57,10 @@ const char* refuses_resident(const Problem& p, const Limits&) {
 const char* refuses_split(const Problem& p, const Limits& limits) {
     if (p.only == kSplit) return nullptr;
     if (p.only >= 0) return "another structure is forced";
-    if (p.cols <= std::uint64_t{p.long_lanes()} * p.width * kChunks * kPartTiles)
+    if (p.cols <= std::uint64_t{p.long_lanes()} * p.width * p.chunks * kPartTiles)
         return "the row is too short to share";
     const std::uint64_t rows_per_group = p.across ? p.across_rows : 1;
-    return ceil_div(p.rows, rows_per_group) >= wanted_groups(limits) ? "the rows fill the device" : nullptr;
+    return ceil_div(p.rows, rows_per_group) >= enough_groups(limits) ? "the rows fill the device" : nullptr;
 }
 
 constexpr Variant<Problem> structures[] = {
@@ -73,26 +85,36 @@ std::uint32_t most_threads(const Limits& limits) {
 /// Threads, lanes per row and pieces per lane.
 struct Geometry {
     std::uint32_t threads, lanes, chunks, parts = 1;
+
+    /// States that a fold shares (slang/reduce.slang).
+    std::uint32_t slots(bool across, const Limits& limits) const {
+        return across || lanes < limits.max_subgroup_size ? 2 * threads
+                                                          : threads / std::max(limits.min_subgroup_size, 1u);
+    }
 };
 
 Geometry geometry(const Problem& p, std::size_t structure) {
     const std::uint64_t pieces = ceil_div(p.cols, p.width);
     Geometry g{};
     if (structure == kResident) {
-        // Two pieces per lane keep enough loads in flight and leave more rows to hide their latency.
-        const std::uint64_t lanes = std::bit_ceil(std::max<std::uint64_t>(1, ceil_div(pieces, 2)));
+        // Four pieces per lane keep enough loads in flight and share the cost of the fold; short rows take a subgroup
+        // first.
+        const auto power = [&](std::uint64_t each) {
+            return std::bit_ceil(std::max<std::uint64_t>(1, ceil_div(pieces, each)));
+        };
+        const std::uint64_t lanes = std::max(power(kChunks), std::min<std::uint64_t>(power(2), kNarrowest));
         g.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(lanes, p.most_lanes()));
         g.chunks = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, ceil_div(pieces, g.lanes)));
-        g.threads = p.across ? g.lanes * p.across_rows : std::max(g.lanes, kSmallGroup);
-        if (p.across) g.threads = std::max(g.threads, kSmallGroup);
+        g.threads = p.across ? g.lanes * p.across_rows : g.lanes;
+        if (p.across || g.lanes <= kNarrowest) g.threads = std::max(g.threads, kSmallGroup);
         return g;
     }
     // From the row's length alone, and the same for both: a row has the same bits whatever the batch around it.
-    g.chunks = kChunks;
+    g.chunks = p.chunks;
     g.lanes = p.long_lanes();
     g.threads = p.across ? kSmallGroup : g.lanes;
     g.parts = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-        ceil_div(pieces, static_cast<std::uint64_t>(g.lanes) * g.chunks * kPartTiles), kLongLanes));
+        ceil_div(pieces, static_cast<std::uint64_t>(g.lanes) * g.chunks * kPartTiles), kMostParts));
     return g;
 }
 
@@ -157,21 +179,27 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
     const auto rank = static_cast<std::uint32_t>(layout.rank);
     const auto parameters = float_parameters ? 1u : 0u;
     if (on.backend().synchronous()) {
-        on.launch(*kernels.resident, x.dtype(), Spec{1, 1, 0, 0, 1, rank, 1, parameters, flag}, Grid{}, args, reads,
-                  writes);
+        on.launch(*kernels.resident, x.dtype(), Spec{1, 1, 0, 0, 1, rank, 1, parameters, flag, 0, 1}, Grid{}, args,
+                  reads, writes);
         return;
     }
     const Limits& limits = on.limits();
-    Problem p{args.rows,       args.cols, static_cast<std::uint32_t>(16 / itemsize(x.dtype())),
-              args.inner != 1, 1,         most_threads(limits),
+    Problem p{args.rows,
+              args.cols,
+              static_cast<std::uint32_t>(16 / itemsize(x.dtype())),
+              args.inner != 1,
+              1,
+              most_threads(limits),
+              long_chunks(x.dtype(), args.second != 0),
               forced.load()};
     p.across_rows =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(std::uint64_t{args.inner}), kAcrossRows));
     const std::size_t structure = choose(kernels.site, op, structures, p, limits);
     const Geometry g = geometry(p, structure);
     const bool vector = vectorises(args, layout.rank, p.width, float_parameters);
-    const Spec spec{g.threads,  g.lanes, p.across ? 1u : 0u, vector ? 1u : 0u, g.chunks, rank, g.parts,
-                    parameters, flag};
+    const std::uint32_t given = (args.weight != 0 ? 1u : 0u) | (args.bias != 0 ? 2u : 0u);
+    const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u,       vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
+                    flag,      given,   g.slots(p.across, limits)};
     const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));
     if (structure == kSplit)
         launch_split(on, kernels, x.dtype(), spec, grid, args, g.parts, reads, writes);

@@ -1,6 +1,7 @@
 #include "vkml/ops/batch_norm/batch_norm.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "vkml/autograd/node.h"
 #include "vkml/ops/batch_norm/batch_norm_kernel.h"
@@ -51,6 +52,12 @@ struct Wide {
         count = static_cast<double>(x.numel()) / static_cast<double>(std::max<std::int64_t>(1, x.shape()[1]));
     }
     Tensor flat(const Tensor& t) const { return t.defined() ? contiguous(cast(t, channels.wide)) : t; }
+    /// Weight and bias as the kernels take them: on the GPU they convert 16-bit ones themselves.
+    std::pair<Tensor, Tensor> affine(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+        const auto fits = [&](const Tensor& t) { return !t.defined() || t.dtype() == x.dtype(); };
+        if (x.device().is_cpu() || !fits(weight) || !fits(bias)) return {flat(weight), flat(bias)};
+        return {weight.defined() ? contiguous(weight) : weight, bias.defined() ? contiguous(bias) : bias};
+    }
     Tensor mean(const Tensor& t) const { return div(sum(t, dims, true), count); }
 };
 
@@ -104,7 +111,7 @@ Grads fused_backward(const Backward& b, const Tensor& mean, const Tensor& rstd) 
     if (b.needs(0)) grads[0] = batch_norm_backward(b.grad(), x, mean, rstd, w, {});
     if (!b.needs(1) && !b.needs(2) && !b.needs(3) && !b.needs(4)) return grads;
     const Tensor sums = batch_norm_sums(b.grad(), x, mean, rstd, false);
-    const Tensor total = contiguous(select(sums, 1, 0)), product = contiguous(select(sums, 1, 1));
+    const Tensor total = select(sums, 0, 0), product = select(sums, 0, 1);
     const Tensor scale = w.defined() ? mul(w, rstd) : rstd;
     if (b.needs(1)) grads[1] = cast_like(neg(mul(total, scale)), b.input(1));
     if (b.needs(2)) grads[2] = cast_like(mul(mul(product, mul(scale, rstd)), -0.5), b.input(2));
@@ -144,9 +151,13 @@ Grads fused_train_backward(const Backward& b, const Tensor& relative, const Tens
     const Wide wide(x);
     const Tensor sums = batch_norm_sums(b.grad(0), x, relative, rstd, true);
     Grads grads(3);
-    if (b.needs(0)) grads[0] = batch_norm_backward(b.grad(0), x, relative, rstd, wide.flat(weight), sums);
-    if (b.needs(1)) grads[1] = cast_like(contiguous(select(sums, 1, 1)), weight);
-    if (b.needs(2)) grads[2] = cast_like(contiguous(select(sums, 1, 0)), b.input(2));
+    if (b.needs(0))
+        grads[0] = batch_norm_backward(b.grad(0), x, relative, rstd, wide.affine(x, weight, {}).first, sums);
+    if (!b.needs(1) && !b.needs(2)) return grads;
+    const Tensor stored = cast_like(sums, b.needs(1) ? weight : b.input(2));
+    if (b.needs(1)) grads[1] = select(stored, 0, 1);
+    if (b.needs(2))
+        grads[2] = cast_like(select(stored.dtype() == b.input(2).dtype() ? stored : sums, 0, 0), b.input(2));
     return grads;
 }
 
@@ -168,7 +179,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& varianc
         const NoGrad off;
         middle = wide.flat(mean);
         rstd = rsqrt(add(wide.flat(variance), eps));
-        y = batch_norm_apply(input, middle, rstd, wide.flat(weight), wide.flat(bias), false);
+        const auto [w, shift] = wide.affine(input, weight, bias);
+        y = batch_norm_apply(input, middle, rstd, w, shift, false);
     }
     return record("batch_norm", y, {input, mean, variance, weight, bias}, keep_inputs(0, 1, 2, 3, 4),
                   [eps, middle, rstd](const Backward& b) {
@@ -196,7 +208,8 @@ BatchNormTrained batch_norm_train(const Tensor& input, const Tensor& weight, con
     {
         const NoGrad off;
         s = batch_norm_statistics(input, eps);
-        y = batch_norm_apply(input, s.relative, s.rstd, wide.flat(weight), wide.flat(bias), true);
+        const auto [w, shift] = wide.affine(input, weight, bias);
+        y = batch_norm_apply(input, s.relative, s.rstd, w, shift, true);
     }
     const TensorArg inputs[] = {input, weight, bias};
     const std::vector<Tensor> out =

@@ -10,9 +10,9 @@ struct BatchNormArgs {
     VKML_PTR(T.Storage) y;  // the result, or the gradient of x
     VKML_PTR(V) mean;       // relative to the channel's first element where kRelative
     VKML_PTR(V) rstd;
-    VKML_PTR(V) weight;   // null: 1
+    VKML_PTR(V) weight;   // null: 1; of the input's dtype where kNarrow, and so is the bias
     VKML_PTR(V) bias;     // null: 0
-    VKML_PTR(V) sums;     // (channels, 2): of g and of g xhat
+    VKML_PTR(V) sums;     // (2, channels): of g and of g xhat
     VKML_PTR(V) partial;  // (parts, channels, 3)
     int64_t n_stride, c_stride;
     uint32_t x_stride, batch, channels, plane;

@@ -97,8 +97,8 @@ void batch_norm_backward_cpu(const void* raw, DType dtype, const Spec& spec, Gri
             const V first = relative ? T::load(*plane_of<T>(a, 0, c)) : V{0}, mean = values<V>(a.mean)[c];
             const V rstd = values<V>(a.rstd)[c], scale = rstd * (a.weight ? values<V>(a.weight)[c] : V{1});
             const V count = static_cast<V>(a.batch) * static_cast<V>(a.plane);
-            const V own = centred ? values<V>(a.sums)[c * 2] / count : V{0};
-            const V slope = centred ? values<V>(a.sums)[c * 2 + 1] / count : V{0};
+            const V own = centred ? values<V>(a.sums)[c] / count : V{0};
+            const V slope = centred ? values<V>(a.sums)[a.channels + c] / count : V{0};
             for (std::int64_t i = 0; i < a.plane; i++) {
                 V v = T::load(g[i]);
                 if (centred) v = v - own - (((T::load(x[i * a.x_stride]) - first) - mean) * rstd) * slope;
@@ -174,8 +174,8 @@ void batch_norm_fold_cpu(const void* raw, DType dtype, const Spec&, Grid) {
         for (std::int64_t c = 0; c < a.channels; c++) {  // on the CPU a channel is one part
             const V* from = values<V>(a.partial) + c * 3;
             if (a.sums) {
-                V* to = reinterpret_cast<V*>(a.sums) + c * 2;
-                to[0] = from[0], to[1] = from[1];
+                V* to = reinterpret_cast<V*>(a.sums) + c;
+                to[0] = from[0], to[a.channels] = from[1];
                 continue;
             }
             const V variance = from[1] / from[2];

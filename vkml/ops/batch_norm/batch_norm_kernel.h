@@ -5,7 +5,8 @@
 #include "vkml/ops/batch_norm/batch_norm_fold.spv.h"
 #include "vkml/runtime/kernel.h"
 
-/// The fused forms of batch_norm. Channel tensors are in the dtype computed with and packed.
+/// The fused forms of batch_norm. Channel tensors are packed and in the dtype computed with; on the GPU weight and bias
+/// may both be of the input's dtype instead.
 namespace vkml {
 
 void batch_norm_apply_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
@@ -26,7 +27,7 @@ BatchStatistics batch_norm_statistics(const Tensor& x, double eps);
 /// (x - mean) rstd weight + bias; the mean relative to the channel's first element where `relative`.
 Tensor batch_norm_apply(const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
                         const Tensor& bias, bool relative);
-/// (C, 2): sums of g and of g xhat over each channel.
+/// (2, C): sums of g and of g xhat over each channel.
 Tensor batch_norm_sums(const Tensor& g, const Tensor& x, const Tensor& mean, const Tensor& rstd, bool relative);
 /// The gradient of x: through the batch's statistics where `sums` is defined.
 Tensor batch_norm_backward(const Tensor& g, const Tensor& x, const Tensor& mean, const Tensor& rstd,

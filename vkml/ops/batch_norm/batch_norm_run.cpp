@@ -16,9 +16,16 @@ constexpr Kernel sums_kernel{"batch_norm_sums", spv::batch_norm_sums, batch_norm
 constexpr Kernel fold_kernel{"batch_norm_fold", spv::batch_norm_fold, batch_norm_fold_cpu};
 
 constexpr std::int64_t kThreads = 128, kUnroll = 4, kItem = 4;
+constexpr std::int64_t kFolded = 4;  // channels of a workgroup of batch_norm_fold.slang
 
 DType value_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 Address address_of(const Tensor& t) { return t.defined() ? t.address() : 0; }
+
+/// Whether weight and bias come in the input's 16-bit dtype.
+bool narrow(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const Tensor& one = weight.defined() ? weight : bias;
+    return one.defined() && one.dtype() != value_dtype(x);
+}
 
 /// A tensor as (batch, channels, plane) with one stride along the plane, and the arguments that say so.
 struct View {
@@ -61,7 +68,7 @@ struct View {
 
 /// Parts of a channel: enough for all units of the device, each of some work.
 std::int64_t parts_of(const View& v, const Limits& limits) {
-    const std::int64_t units = 8 * std::int64_t{limits.compute_units ? limits.compute_units : 16};
+    const std::int64_t units = 16 * std::int64_t{limits.compute_units ? limits.compute_units : 16};
     const std::int64_t items = v.items * v.args.batch, wanted = (units + v.args.channels - 1) / v.args.channels;
     return std::clamp<std::int64_t>(std::min(wanted, items / (kThreads * kUnroll)), 1, 1024);
 }
@@ -111,7 +118,7 @@ BatchStatistics batch_norm_statistics(const Tensor& input, double eps) {
                            .eps_high = static_cast<float>(eps),
                            .eps_low = 0};
     args.eps_low = static_cast<float>(eps - static_cast<double>(args.eps_high));
-    stream_of(input).launch(fold_kernel, input.dtype(), {}, linear_grid(ceil_div(v.args.channels, kThreads)), args,
+    stream_of(input).launch(fold_kernel, input.dtype(), {}, linear_grid(ceil_div(v.args.channels, kFolded)), args,
                             {v.x, partial}, {out.relative, out.rstd, out.mean, out.variance});
     return out;
 }
@@ -122,7 +129,8 @@ Tensor batch_norm_apply(const Tensor& input, const Tensor& mean, const Tensor& r
     const Tensor out = empty(input.shape(), input.dtype(), input.device());
     v.args.y = out.address(), v.args.mean = mean.address(), v.args.rstd = rstd.address();
     v.args.weight = address_of(weight), v.args.bias = address_of(bias);
-    launch_items(apply_kernel, v, Spec{v.aligned, relative, false}, {v.x, mean, rstd, weight, bias}, out);
+    launch_items(apply_kernel, v, Spec{v.aligned, relative, false, narrow(input, weight, bias)},
+                 {v.x, mean, rstd, weight, bias}, out);
     return out;
 }
 
@@ -133,11 +141,11 @@ Tensor batch_norm_sums(const Tensor& grad, const Tensor& input, const Tensor& me
     const bool aligned = v.aligned && g.address() % 16 == 0;
     std::int64_t parts = 0;
     const Tensor partial = fold_parts(sums_kernel, v, aligned, relative, parts, {v.x, g, mean, rstd});
-    const Tensor sums = empty({input.size(1), 2}, value_dtype(input), input.device());
+    const Tensor sums = empty({2, input.size(1)}, value_dtype(input), input.device());
     BatchNormFoldArgs args{};
     args.x = v.args.x, args.partial = partial.address(), args.sums = sums.address();
     args.channels = v.args.channels, args.parts = static_cast<std::uint32_t>(parts);
-    stream_of(input).launch(fold_kernel, input.dtype(), {}, linear_grid(ceil_div(v.args.channels, kThreads)), args,
+    stream_of(input).launch(fold_kernel, input.dtype(), {}, linear_grid(ceil_div(v.args.channels, kFolded)), args,
                             {partial}, {sums});
     return sums;
 }
@@ -149,7 +157,7 @@ Tensor batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor
     v.args.gradient = g.address(), v.args.y = out.address(), v.args.mean = mean.address(), v.args.rstd = rstd.address();
     v.args.weight = address_of(weight), v.args.sums = address_of(sums);
     const bool own = sums.defined();
-    launch_items(backward_kernel, v, Spec{v.aligned && g.address() % 16 == 0, own, own},
+    launch_items(backward_kernel, v, Spec{v.aligned && g.address() % 16 == 0, own, own, narrow(input, weight, {})},
                  {v.x, g, mean, rstd, weight, sums}, out);
     return out;
 }

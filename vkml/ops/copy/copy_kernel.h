@@ -14,6 +14,7 @@ void copy_packed_cpu(const void* args, DType dtype, const Spec& spec, Grid grid)
 inline constexpr Kernel copy_kernel{"copy_strided", spv::copy_strided, copy_cpu};
 inline constexpr Kernel copy_wide_kernel{"copy_strided", spv::copy_strided_wide, copy_cpu};
 inline constexpr Kernel copy_transposed_kernel{"copy_transposed", spv::copy_transposed, copy_cpu};
+inline constexpr Kernel copy_transposed_pairs_kernel{"copy_transposed_pairs", spv::copy_transposed_pairs, copy_cpu};
 inline constexpr Kernel copy_packed_kernel{"copy_packed", spv::copy_packed, copy_packed_cpu};
 
 /// Elements that are only moved are told apart by their size: u8, i16, i32 or i64.

@@ -69,6 +69,15 @@ int unit_axis(const Shape& shape, const Strides& strides) {
     return -1;
 }
 
+/// Elements of 16 bits whose neighbours along both fast axes make aligned pairs.
+bool in_pairs(const Problem& p, const Sides& sides) {
+    const int last = p.shape.size() - 1;
+    if (p.item != 2 || sides.strided % 4 != 0 || sides.packed % 4 != 0) return false;
+    for (int i = 0; i <= last; i++)
+        if (i != p.unit && p.strides[i] % 2 != 0) return false;
+    return p.shape[last] % 2 == 0 && p.shape[p.unit] % 2 == 0;
+}
+
 void launch_piece(Stream& on, const Sides& sides, const Shape& shape, const Strides& strides, std::size_t item,
                   bool scatter) {
     CopyArgs args{.packed = sides.packed, .strided = sides.strided, .strides = {}, .sizes = {}, .count = 0};
@@ -84,7 +93,7 @@ void launch_piece(Stream& on, const Sides& sides, const Shape& shape, const Stri
     std::uint64_t groups = ceil_div(args.count, kThreads);
     const Kernel* kernel = path == kWidePath ? &copy_wide_kernel : &copy_kernel;
     if (path == kTransposedPath) {
-        kernel = &copy_transposed_kernel;
+        kernel = !scatter && in_pairs(problem, sides) ? &copy_transposed_pairs_kernel : &copy_transposed_kernel;
         spec = {kThreads, static_cast<std::uint32_t>(rank), scatter ? 1u : 0u,
                 static_cast<std::uint32_t>(problem.unit)};
         const std::uint32_t tile = item <= 2 ? 64 : 32, width = args.sizes[rank - 1], height = args.sizes[problem.unit];

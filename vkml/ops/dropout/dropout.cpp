@@ -45,9 +45,12 @@ Tensor launch(const Tensor& input, double p, Draw draw, std::uint64_t first) {
         args.strides[i] = loop.strides[0][i];
         args.sizes[i] = static_cast<std::uint32_t>(loop.shape[i]);
     }
-    stream_of(out).launch_drawn(dropout_kernel, out.dtype(),
-                                Spec{kThreads, static_cast<std::uint32_t>(loop.shape.size())},
-                                linear_grid(ceil_div(args.count, kThreads)), args, draw, {from}, {out});
+    const bool fours = loop.shape.size() == 1 && args.strides[0] == 1 && args.count % 4 == 0 &&
+                       out.dtype() != DType::f64 && args.input % (4 * itemsize(out.dtype())) == 0;
+    const Spec spec{kThreads, static_cast<std::uint32_t>(loop.shape.size()), fours ? 1u : 0u};
+    stream_of(out).launch_drawn(dropout_kernel, out.dtype(), spec,
+                                linear_grid(ceil_div(args.count, fours ? 4 * kThreads : kThreads)), args, draw, {from},
+                                {out});
     return out;
 }
 

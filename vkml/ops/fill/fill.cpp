@@ -14,7 +14,15 @@
 namespace vkml {
 namespace {
 
-constexpr std::uint32_t kThreads = 128;
+constexpr std::uint32_t kThreads = 128, kInFlight = 4;  // the latter of fill.slang, in sixteens of bytes
+
+/// An element's bits in every place of eight bytes.
+std::uint64_t repeated(std::uint64_t bits, std::size_t size) {
+    if (size == 8) return bits;
+    bits &= (std::uint64_t{1} << (8 * size)) - 1;
+    for (std::size_t width = size; width < 8; width *= 2) bits |= bits << (8 * width);
+    return bits;
+}
 
 template <class T>
 void fill_elements(const FillArgs& args) {
@@ -45,9 +53,11 @@ constexpr Kernel fill_kernel{"fill", spv::fill, fill_cpu};
 Tensor full(const Shape& shape, const Scalar& value, DType dtype, Device device) {
     Tensor out = empty(shape, dtype, device);
     if (out.numel() == 0) return out;
-    const FillArgs args{out.address(), static_cast<std::uint64_t>(out.numel()), value.bits(dtype)};
-    stream(device).launch(fill_kernel, storage_dtype(itemsize(dtype)), Spec{kThreads},
-                          linear_grid(ceil_div(args.count, kThreads)), args, {}, {out});
+    const std::size_t size = itemsize(dtype);
+    const FillArgs args{out.address(), static_cast<std::uint64_t>(out.numel()), repeated(value.bits(dtype), size)};
+    const std::uint64_t vectors = ceil_div(args.count * size, 16);
+    stream(device).launch(fill_kernel, storage_dtype(size), Spec{kThreads},
+                          linear_grid(ceil_div(vectors, std::uint64_t{kThreads} * kInFlight)), args, {}, {out});
     return out;
 }
 

@@ -9,7 +9,7 @@
 namespace vkml {
 namespace {
 
-constexpr std::uint32_t kThreads = 128;
+constexpr std::uint32_t kThreads = 128, kPer = 4;  // the latter: elements of an invocation of im2col
 
 std::uint32_t narrow(std::string_view op, std::int64_t value) {
     check(value < (std::int64_t{1} << 31), op, ": expected extents below 2^31, got ", value);
@@ -76,7 +76,7 @@ Tensor im2col(const Tensor& input, const Window& window) {
                        input.dtype(), input.device());
     if (out.numel() > 0)
         stream_of(input).launch(im2col_kernel, storage_dtype(itemsize(input.dtype())), {},
-                                linear_grid(ceil_div(static_cast<std::uint64_t>(out.numel()), kThreads)),
+                                linear_grid(ceil_div(static_cast<std::uint64_t>(out.numel()), kThreads * kPer)),
                                 arguments("im2col", input, out, channels, image, window), {input}, {out});
     return record("im2col", out, {input}, keep_nothing,
                   [image, window](const Backward& b) -> Grads { return {col2im(b.grad(), image, window)}; });

@@ -72,12 +72,12 @@ std::int64_t segment_tiles(std::string_view op, const Problem& p) {
     return std::max(kFewestTiles, (p.tiles() + wanted - 1) / wanted);
 }
 
-Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align, std::size_t shares) {
+Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align) {
     const KdaSlot slot = kdaSlot(padded(p, p.K), padded(p, p.V), keep, p.group() > 1);
     Slabs s;
     s.slot_bytes = std::size_t{slot.size} * itemsize(p.wide);
     // A slab whose segments run side by side leaves room for their maps and states.
-    const std::size_t budget = (budget_of(p) - (segments_fit(p) ? budget_of(p) / 4 : 0)) / shares;
+    const std::size_t budget = budget_of(p) - (segments_fit(p) ? budget_of(p) / 4 : 0);
     const std::int64_t slots =
         std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / s.slot_bytes), 1, kMostSlots);
     const std::int64_t group = p.group(), groups = p.heads() / group;

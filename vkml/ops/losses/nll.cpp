@@ -10,6 +10,7 @@
 #include "vkml/ops/reduce/reduce.h"
 #include "vkml/ops/softmax/softmax.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/divisor.h"
 #include "vkml/runtime/fault.h"
 #include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
@@ -86,6 +87,7 @@ void nll_backward_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
 
 constexpr Kernel nll_kernel{"nll", spv::nll, nll_cpu};
 constexpr Kernel nll_backward_kernel{"nll_backward", spv::nll_backward, nll_backward_cpu};
+constexpr Kernel nll_backward_rows_kernel{"nll_backward_rows", spv::nll_backward_rows};
 static_assert(sizeof(NllArgs) <= kMaxPushConstants);
 
 NllArgs arguments(const NllProblem& p, const Shape& shape) {
@@ -128,8 +130,16 @@ Tensor backward(const NllProblem& p, const Tensor& gradient, const Shape& shape,
     args.values = g.address();
     args.dx = dx.address();
     args.count = static_cast<std::uint64_t>(dx.numel());
-    stream_of(dx).launch(nll_backward_kernel, dx.dtype(), Spec{log_softmax.defined() ? 1u : 0u},
-                         linear_grid(ceil_div(args.count, kThreads)), args, {log_softmax, g, p.target, p.weight}, {dx});
+    Stream& on = stream_of(dx);
+    const bool rows = !on.backend().synchronous() && dx.dtype() == DType::f32 && args.inner == 1 &&
+                      args.classes % 4 == 0 && args.count / 4 < std::uint64_t{1} << 31 && args.input % 16 == 0;
+    if (rows) {
+        const Divisor fours(args.classes / 4);
+        args.multiplier = fours.multiplier, args.shift = fours.shift;
+    }
+    on.launch(rows ? nll_backward_rows_kernel : nll_backward_kernel, dx.dtype(), Spec{log_softmax.defined() ? 1u : 0u},
+              linear_grid(ceil_div(args.count, rows ? 4 * kThreads : kThreads)), args,
+              {log_softmax, g, p.target, p.weight}, {dx});
     return dx;
 }
 

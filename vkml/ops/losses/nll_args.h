@@ -15,6 +15,7 @@ struct NllArgs {
     int64_t ignore;
     uint64_t count;  // positions, or elements of dx
     uint32_t classes, inner, site;
+    uint32_t multiplier, shift;  // division by the fours of classes
 };
 
 }  // namespace vkml

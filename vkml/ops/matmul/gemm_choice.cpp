@@ -345,7 +345,7 @@ Tile tile_of(Pipeline pipeline) {
         case Pipeline::high:
             return {128, 128, 32, 256, 2 * 128 * 9 * 16};
         case Pipeline::high_small:
-            return {64, 64, 64, 128, 2 * 64 * 17 * 16};
+            return {64, 64, 32, 128, 2 * 64 * 9 * 16};
         default:
             return {64, 64, 16, 64, 16 * (68 + 68) * 4};
     }

@@ -99,8 +99,8 @@ void for_slices(const Pooling& p, std::int64_t lines, std::int64_t line, const B
 }
 
 /// The specialization of the forward kernels: how the lines of four windows lie in aligned fours.
-Spec forward_spec(const Pooling& p, const Tensor& from, const Tensor& to) {
-    constexpr std::int64_t kMostVectors = 5, kMostTaps = 7;
+Spec forward_spec(const Pooling& p, const Tensor& from, const Tensor& to, bool places) {
+    constexpr std::int64_t kMostVectors = 5, kMostTaps = 7, kMostRows = 3;
     const Strides& s = from.strides();
     const std::int64_t shift = (4 - p.padding.w % 4) % 4;
     const std::int64_t reach = shift + 3 * p.stride.w + (p.kernel.w - 1) * p.dilation.w + 1;
@@ -109,9 +109,16 @@ Spec forward_spec(const Pooling& p, const Tensor& from, const Tensor& to) {
                          from.address() % (4 * itemsize(from.dtype())) == 0;
     const bool vectors = narrow && aligned && p.kernel.w <= kMostTaps && reach <= 4 * kMostVectors;
     const bool stores = narrow && p.out.w % 4 == 0 && to.address() % 16 == 0;
-    if (!vectors) return Spec{0u, 1u, 1u, 1u, 0u, stores};
+    if (!vectors) return Spec{0u, 1u, 1u, 1u, 0u, stores, 1u, places};
     const auto u = [](std::int64_t v) { return static_cast<std::uint32_t>(v); };
-    return Spec{u((reach + 3) / 4), u(p.kernel.w), u(p.stride.w), u(p.dilation.w), u(shift), stores};
+    return Spec{u((reach + 3) / 4),
+                u(p.kernel.w),
+                u(p.stride.w),
+                u(p.dilation.w),
+                u(shift),
+                stores,
+                u(std::min<std::int64_t>(p.kernel.h, kMostRows)),
+                places};
 }
 
 /// Offsets inside a plane that fit 31 bits: the tensor itself, unless its strides are huge.
@@ -133,7 +140,8 @@ void launch_forward(const Kernel& kernel, const Pooling& p, const Tensor& input,
         const std::int64_t written = n * p.channels * p.out.h * p.out.w;
         args.from = element(from, n * s[0]), args.to = element(out, written), args.indices = element(indices, written);
         set_sizes(args, p, samples, p.out.h, p.out.w);
-        stream_of(out).launch(kernel, from.dtype(), forward_spec(p, from, out), grid, args, {from}, {out, indices});
+        stream_of(out).launch(kernel, from.dtype(), forward_spec(p, from, out, indices.defined()), grid, args, {from},
+                              {out, indices});
     });
 }
 

@@ -11,10 +11,10 @@
 namespace vkml {
 namespace {
 
-constexpr std::uint32_t kThreads = 128;
+constexpr std::uint32_t kThreads = 128, kPer = 4;  // the latter of rand and randn in random.slang
 
 Tensor draw_into_new(const Kernel& kernel, const Shape& shape, Draw draw, DType dtype, Device device, std::int64_t low,
-                     std::uint64_t range) {
+                     std::uint64_t range, std::uint32_t per) {
     Tensor out = empty(shape, dtype, device);
     if (out.numel() == 0) return out;
     const RandomArgs args{.output = out.address(),
@@ -23,8 +23,9 @@ Tensor draw_into_new(const Kernel& kernel, const Shape& shape, Draw draw, DType 
                           .offset = 0,
                           .low = low,
                           .range = range};
-    stream(device).launch_drawn(kernel, dtype, Spec{kThreads}, linear_grid(ceil_div(args.count, kThreads)), args, draw,
-                                {}, {out});
+    stream(device).launch_drawn(kernel, dtype, Spec{kThreads},
+                                linear_grid(ceil_div(args.count, std::uint64_t{kThreads} * per)), args, draw, {},
+                                {out});
     return out;
 }
 
@@ -43,12 +44,12 @@ bool fits(std::int64_t value, DType dtype) {
 
 Tensor rand(const Shape& shape, Draw draw, DType dtype, Device device) {
     check_floating("rand", dtype);
-    return draw_into_new(rand_kernel, shape, draw, dtype, device, 0, 0);
+    return draw_into_new(rand_kernel, shape, draw, dtype, device, 0, 0, kPer);
 }
 
 Tensor randn(const Shape& shape, Draw draw, DType dtype, Device device) {
     check_floating("randn", dtype);
-    return draw_into_new(randn_kernel, shape, draw, dtype, device, 0, 0);
+    return draw_into_new(randn_kernel, shape, draw, dtype, device, 0, 0, kPer);
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Draw draw, DType dtype, Device device) {
@@ -57,7 +58,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Draw dra
     check(fits(low, dtype) && fits(high - 1, dtype), "randint: expected a range that ", dtype, " holds, got [", low,
           ", ", high, ")");
     const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-    return draw_into_new(randint_kernel, shape, draw, dtype, device, low, range);
+    return draw_into_new(randint_kernel, shape, draw, dtype, device, low, range, 1);
 }
 
 Tensor randperm(std::int64_t n, Draw draw, Device device) {
