@@ -150,7 +150,7 @@ def chosen(run: Callable[[], Any]) -> str:
 
 
 def median_seconds(call: Callable[[], Any]) -> float:
-    """Warmed up longer than other cases are: the check before it keeps the host busy, and the GPU's clock falls meanwhile."""
+    """Warms up longer than other benches: the check before keeps the host busy, and the clock of the GPU falls."""
     begin = time.perf_counter()
     while time.perf_counter() - begin < 0.8:
         call()
