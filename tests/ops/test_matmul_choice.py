@@ -135,7 +135,8 @@ def test_shapes_choose(vulkan: str) -> None:
         (32, 8192, 32): "gemm_split_k",
         (128, 4096, 256): "gemm_split_k_medium",
         (256, 64, 512): "gemm_medium",
-        (512, 64, 1024): "gemm_large",
+        (512, 64, 1024): "gemm_medium",
+        (512, 2048, 1024): "gemm_large",
         (9, 7, 9): "gemm_reg",
     }
     for (m, k, n), name in cases.items():

@@ -184,7 +184,19 @@ const char* unwise_tile(const GemmProblem& p, const Limits& limits, Pipeline pip
 }
 
 constexpr double kFull = 0.75;  // of the units: the last wave of tiles is rarely fuller
+
+/// Time of an unsplit f32 product in large or medium tiles: what the busiest unit has to do. A tile costs some terms of K
+/// beside its own, and more for every further chain; two medium tiles on a unit do more than one. From runs on an H200.
+double tile_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    const Tile t = tile_of(pipeline);
+    const double load = std::ceil(tiles(p, t) / units(limits)), terms = static_cast<double>(p.k), more = chains(p) - 1;
+    if (pipeline == Pipeline::large) return load * t.m * t.n * (terms + 40 + 48 * more);
+    return load * t.m * t.n * (terms + 12 + 4 * more) * (load < 2 ? 1.25 : 1.09);
+}
 const char* unwise_large(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    if (!is_split(self) && tile_time(p, limits, self) > tile_time(p, limits, Pipeline::medium) &&
+        !cannot_tile(p, limits, Pipeline::medium))
+        return "tiles of 64x128 end sooner: a short K, or a last wave less empty";
     return unwise_tile(p, limits, self, kFull, 0.75);
 }
 const char* unwise_medium(const GemmProblem& p, const Limits& limits, Pipeline self) {
