@@ -185,8 +185,9 @@ const char* unwise_tile(const GemmProblem& p, const Limits& limits, Pipeline pip
 
 constexpr double kFull = 0.75;  // of the units: the last wave of tiles is rarely fuller
 
-/// Time of an unsplit f32 product in large or medium tiles: what the busiest unit has to do. A tile costs some terms of K
-/// beside its own, and more for every further chain; two medium tiles on a unit do more than one. From runs on an H200.
+/// Time of an unsplit f32 product in large or medium tiles: what the busiest unit has to do. A tile costs some terms of
+/// K beside its own, and more for every further chain; two medium tiles on a unit do more than one. From runs on an
+/// H200.
 double tile_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
     const Tile t = tile_of(pipeline);
     const double load = std::ceil(tiles(p, t) / units(limits)), terms = static_cast<double>(p.k), more = chains(p) - 1;
