@@ -120,8 +120,8 @@ void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const St
                         from.s[3],           word(p_.T),       word(slab.tile0), widths_of(p_, slab.tiles, keep),
                         heads_packed(p_),    word(slab.head0), word(p_.heads()), word(spacing_tiles)};
     if (segment_ > 0 && slab.tiles > segment_) return scan_segments(slab, from, a, to, output, boundaries);
-    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {0, 0, 0, 0, output.defined()}, slab.tiles, keep), {word(slab.heads) * columns()}, a,
-                   {from.storage}, {workspace_, to, output, boundaries});
+    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {0, 0, 0, 0, output.defined()}, slab.tiles, keep),
+                   {word(slab.heads) * columns()}, a, {from.storage}, {workspace_, to, output, boundaries});
 }
 
 void Launcher::scan_segments(const Slab& slab, const StateView& from, const KdaScanArgs& args, const Storage& to,
