@@ -116,7 +116,7 @@ void measure(const Candidate& v, const Size& s, double seconds, Device device) {
     const Tensor c = full({s.m, s.n}, std::numeric_limits<double>::quiet_NaN(), DType::f32, device);
     launch(v, s, a, b, c);
     const double error = worst_error(s, c), flops = 2.0 * s.m * s.n * s.k;
-    const int count = std::max(1, static_cast<int>(0.02 / (flops / 4e13)));
+    const int count = static_cast<int>(std::clamp(0.02 * 4e13 / flops, 1.0, 500.0));
     std::vector<double> samples;
     for (const double begin = now(); samples.size() < 4 || now() - begin < seconds;) {
         stream(device).synchronize();
