@@ -91,7 +91,7 @@ def test_scatter_says_what_does_not_fit(device):
     for call, error, text in (
         (lambda: x.scatter(0, index[0], 1.0), vkml.ShapeError, "index: expected rank 2"),
         (lambda: x.scatter(0, index.float(), 1.0), vkml.DTypeError, "index: expected int64 or int32, got float32"),
-        (lambda: x.scatter(0, [[0]], 1.0), vkml.DTypeError, "index: expected a tensor, got list"),
+        (lambda: x.scatter(0, [[0]], 1.0), vkml.DTypeError, "index: expected a Tensor, got list"),
         (lambda: x.scatter(0, index.expand(2, 2).repeat(1, 2), 1.0), vkml.ShapeError, "index: expected extents within"),
         (lambda: x.scatter(0, index, x.double()), vkml.DTypeError, "src: expected float32, got float64"),
         (lambda: x.scatter(0, index, x[:, :1]), vkml.ShapeError, "src: expected at least shape"),
@@ -273,3 +273,18 @@ def test_against_torch(device):
             y, t = x[:, :3, :2] * 2, s[:, :3, :2] * 2
         ours, theirs = call(vkml, x, y, i), call(torch, s, t, j)
         np.testing.assert_allclose(to_numpy(ours), theirs.numpy(), rtol=tolerance, atol=tolerance)
+
+
+def test_other_kinds_than_tensors():
+    index = vkml.tensor([0])
+    for name, arguments in (
+        ("unbind", ()),
+        ("diagonal", ()),
+        ("scatter", (0, index, 1.0)),
+        ("take_along_dim", (index,)),
+        ("argwhere", ()),
+        ("bincount", ()),
+    ):
+        for value, got in (([1], "list"), (None, "None"), (np.ones(1), "ndarray")):
+            with pytest.raises(vkml.DTypeError, match=f"^{name}: input: expected a Tensor, got {got}"):
+                getattr(vkml, name)(value, *arguments)

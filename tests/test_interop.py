@@ -99,9 +99,10 @@ def test_dlpack_protocol():
 
 def test_dlpack_from_a_device(vulkan):
     t = vkml.ones(2, device=vulkan)
-    assert t.__dlpack_device__()[0] == 7
-    with pytest.raises(BufferError, match="exports to the CPU or to CUDA on the same GPU only"):
-        t.__dlpack__()
+    assert t.__dlpack_device__()[0] in (2, 7)
+    if t.__dlpack_device__()[0] == 7:  # no CUDA on the same GPU
+        with pytest.raises(BufferError, match="exports to the CPU or to CUDA on the same GPU only"):
+            t.__dlpack__()
     assert np.from_dlpack(t, device="cpu").tolist() == [1, 1]
 
 

@@ -186,6 +186,8 @@ def test_freed_memory_is_taken_again_in_order(vulkan, fake_cuda):
 def test_export_to_a_stand_in(vulkan, fake_cuda):
     fake(
         """
+        assert vkml.ones(2, device="vulkan:0").__dlpack_device__() == (2, 0)
+        assert vkml.ones(2).__dlpack_device__() == (1, 0)
         class Device(Holder):
             def __dlpack_device__(self):
                 return (2, 0)
@@ -197,6 +199,7 @@ def test_export_to_a_stand_in(vulkan, fake_cuda):
             for t in (*views, (x + 1).to("float64"), x > 3, x.to("bfloat16"), x.to("int16")):
                 back = through(t, stream=1, max_version=version)
                 assert back.dtype == t.dtype and back.shape == t.shape and back.tolist() == t.tolist()
+        assert vkml.from_dlpack(Device(x.__dlpack__(stream=1))).tolist() == x.tolist()  # as PyTorch asks for it
         # memory that came from CUDA is shared, other memory is copied
         taken = vkml.from_dlpack(Producer(np.ones((4, 6), np.float32), device=(2, 0)))
         def first(capsule):

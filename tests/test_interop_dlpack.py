@@ -213,7 +213,7 @@ def test_options_of_the_export(device):
     copied = np.from_dlpack(t, copy=True, device="cpu")
     t.fill_(5)
     assert copied.tolist() == [1, 2]
-    assert t.__dlpack_device__()[0] == (1 if on_cpu else 7)
+    assert t.__dlpack_device__()[0] in ((1,) if on_cpu else (2, 7))
     for version in (None, (0, 8), (1, 0), (2, 0)):
         capsule = t.__dlpack__(max_version=version, dl_device=(1, 0))
         assert ("versioned" in repr(capsule)) == (version is not None and version[0] >= 1)
@@ -225,8 +225,9 @@ def test_options_of_the_export(device):
     else:
         with pytest.raises(BufferError, match="copy=False is impossible"):
             t.__dlpack__(dl_device=(1, 0), copy=False)
-        with pytest.raises(BufferError, match="exports to the CPU or to CUDA on the same GPU only"):
-            t.__dlpack__()
+        if t.__dlpack_device__()[0] == 7:
+            with pytest.raises(BufferError, match="exports to the CPU or to CUDA on the same GPU only"):
+                t.__dlpack__()
 
 
 def resident():

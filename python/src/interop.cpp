@@ -1,5 +1,6 @@
 #include <nanobind/ndarray.h>
 
+#include <map>
 #include <memory>
 
 #include "module.h"
@@ -68,6 +69,18 @@ nb::object host_array(const Tensor& t) {
 
 [[noreturn]] void refuse_export(const std::string& text) { throw nb::buffer_error(text.c_str()); }
 
+/// Where a tensor lies as DLPack names it. A GPU that CUDA can reach is CUDA's: no other library takes Vulkan's memory.
+std::pair<int, int> dl_device_of(const Tensor& t) {
+    if (t.device().is_cpu()) return {kCpu, 0};
+    static auto* const known = new std::map<int, int>;  // CUDA's numbers of Vulkan devices, -1 for none
+    const auto [entry, unknown] = known->try_emplace(t.device().index, -1);
+    if (unknown) try {
+            entry->second = cuda::ordinal(t.device());
+        } catch (const DeviceError&) {  // what is missing is told where CUDA is asked for by name
+        }
+    return entry->second < 0 ? std::pair{kVulkan, static_cast<int>(t.device().index)} : std::pair{kCuda, entry->second};
+}
+
 /// The memory that CUDA is shown, until CUDA has no more work with it.
 struct Shown {
     Tensor tensor;
@@ -113,9 +126,10 @@ nb::object to_cuda(const Tensor& t, int wanted, nb::handle max_version, nb::hand
 
 nb::object dlpack(const Tensor& t, nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
     if (t.requires_grad()) refuse_export("__dlpack__: expected a tensor that does not require grad; detach() it first");
-    const int wanted = dl_device.is_none() ? (t.device().is_cpu() ? kCpu : kVulkan) : nb::cast<int>(dl_device[0]);
+    const auto [wanted, index] =
+        dl_device.is_none() ? dl_device_of(t) : std::pair{nb::cast<int>(dl_device[0]), nb::cast<int>(dl_device[1])};
     // Nothing is pending when the capsule is handed out, so any stream of the consumer's will do.
-    if (wanted == kCuda && !t.device().is_cpu()) return to_cuda(t, nb::cast<int>(dl_device[1]), max_version, copy);
+    if (wanted == kCuda && !t.device().is_cpu()) return to_cuda(t, index, max_version, copy);
     if (!stream.is_none()) refuse_export("__dlpack__: expected stream=None, for the data is the CPU's");
     if (wanted != kCpu)
         refuse_export("__dlpack__: a tensor on " + to_string(t.device()) +
@@ -259,19 +273,23 @@ void bind_interop(nb::module_& m, TensorClass& tensor) {
         .def("__dlpack__", &dlpack, nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
              "dl_device"_a = nb::none(), "copy"_a = nb::none(), R"(A DLPack capsule of the values.
 
-On the CPU it shares the memory. A tensor on Vulkan exports to the CPU as a copy with `dl_device=(1, 0)`, and to CUDA
-on the same GPU with `dl_device=(2, n)`: memory that came from CUDA is shared, other memory is copied once inside the
-GPU. All work on the values is done when the capsule is there; after that nothing orders the two libraries, so
+On the CPU it shares the memory. A tensor on a Vulkan device that is CUDA's device n exports to CUDA, as
+`torch.from_dlpack(t)` asks for it: memory that came from CUDA is shared, other memory is copied once inside the GPU. To
+the CPU it exports as a copy with `dl_device=(1, 0)`, from every device. All work on the values is done when the capsule is there; after that nothing orders the two libraries, so
 synchronize one before the other reads what it wrote.
 
 Raises
 ------
 BufferError
     The tensor requires grad, or cannot be had where and how it is asked for; the text says what is missing.)")
-        .def("__dlpack_device__",
-             [](const Tensor& t) {
-                 return nb::make_tuple(t.device().is_cpu() ? kCpu : kVulkan, static_cast<int>(t.device().index));
-             })
+        .def(
+            "__dlpack_device__",
+            [](const Tensor& t) {
+                const auto [type, index] = dl_device_of(t);
+                return nb::make_tuple(type, index);
+            },
+            "DLPack's name for where the values are: (1, 0) on the CPU, (2, n) on a Vulkan device that is CUDA's "
+            "device n, (7, n) on another.")
         .def("numpy", in_python("numpy"), nb::sig("def numpy(self) -> numpy.ndarray"),
              "The values as a NumPy array; waits for the device. May share the memory of a CPU tensor and is then "
              "read-only; bfloat16 arrives as float32.")

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from ._core import Tensor
 from ._creation import zeros
@@ -21,10 +23,21 @@ __all__ = [
 ]
 
 
+def _tensor(op: str, name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise _core.DTypeError(
+            f"{op}: {name}: expected a Tensor, got {'None' if value is None else type(value).__name__}"
+        )
+
+
+def _int(op: str, name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise _core.DTypeError(f"{op}: {name}: expected an int, got {type(value).__name__}")
+    return int(value)
+
+
 def _axis(op: str, dim: int, rank: int, name: str = "dim") -> int:
-    rank = max(rank, 1)
-    if isinstance(dim, bool) or not hasattr(type(dim), "__index__"):
-        raise _core.DTypeError(f"{op}: {name}: expected an int, got {type(dim).__name__}")
+    rank, dim = max(rank, 1), _int(op, name, dim)
     if not -rank <= dim < rank:
         raise _core.IndexError_(f"{op}: expected {name} in [{-rank}, {rank - 1}], got {dim}")
     return dim % rank
@@ -43,6 +56,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     >>> [row.tolist() for row in vkml.unbind(vkml.tensor([[1, 2], [3, 4]]), 1)]
     [[1, 3], [2, 4]]
     """
+    _tensor("unbind", "input", input)
     if input.ndim == 0:
         raise _core.ShapeError("unbind: expected rank >= 1, got ()")
     axis = _axis("unbind", dim, input.ndim)
@@ -63,6 +77,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     >>> vkml.diagonal(x).tolist(), vkml.diagonal(x, 1).tolist(), vkml.diagonal(x, -1).tolist()
     ([0, 4], [1, 5], [3])
     """
+    _tensor("diagonal", "input", input)
+    offset = _int("diagonal", "offset", offset)
     if input.ndim < 2:
         raise _core.ShapeError(f"diagonal: expected rank >= 2, got {input.shape}")
     first, second = _axis("diagonal", dim1, input.ndim, "dim1"), _axis("diagonal", dim2, input.ndim, "dim2")
@@ -78,8 +94,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 
 def _check_index(op: str, input: Tensor, index: Tensor, axis: int) -> None:
-    if not isinstance(index, Tensor):
-        raise _core.DTypeError(f"{op}: index: expected a tensor, got {type(index).__name__}")
+    _tensor(op, "index", index)
     if index.dtype not in (_core.int64, _core.int32):
         raise _core.DTypeError(f"{op}: index: expected int64 or int32, got {index.dtype}")
     if index.ndim != input.ndim:
@@ -107,6 +122,9 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
     tensor([[0., 0., 5.],
             [5., 0., 0.]])
     """
+    _tensor("scatter", "input", input)
+    if not isinstance(src, (Tensor, int, float, np.number, np.bool_)):
+        raise _core.DTypeError(f"scatter: src: expected a Tensor or a number, got {type(src).__name__}")
     axis = _axis("scatter", dim, input.ndim)
     _check_index("scatter", input, index, axis)
     if isinstance(src, Tensor):
@@ -139,6 +157,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     >>> vkml.take_along_dim(x, vkml.argsort(x, 1), 1).tolist()
     [[1, 2, 3], [4, 5, 6]]
     """
+    _tensor("take_along_dim", "input", input)
+    _tensor("take_along_dim", "indices", indices)
     if dim is None:
         return _core.gather(input.flatten(), 0, indices.flatten())
     if indices.ndim != input.ndim:
@@ -164,6 +184,7 @@ def argwhere(input: Tensor) -> Tensor:
     >>> vkml.argwhere(vkml.tensor([[0, 3], [5, 0]])).tolist()
     [[0, 1], [1, 0]]
     """
+    _tensor("argwhere", "input", input)
     return _core.nonzero(input)
 
 
@@ -183,6 +204,10 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     >>> vkml.bincount(vkml.tensor([1, 3, 1]), minlength=5)
     tensor([0, 2, 0, 1, 0])
     """
+    _tensor("bincount", "input", input)
+    if weights is not None:
+        _tensor("bincount", "weights", weights)
+    minlength = _int("bincount", "minlength", minlength)
     if input.is_floating_point() or input.dtype == _core.bool_:
         raise _core.DTypeError(f"bincount: expected integers, got {input.dtype}")
     if input.ndim != 1:

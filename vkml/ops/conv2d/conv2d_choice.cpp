@@ -150,7 +150,7 @@ Path choose_path(Part part, const Sizes& s, DType dtype, bool cpu, const Limits&
                           .dtype = dtype,
                           .cpu = cpu,
                           .exact = float32_matmul_precision() == Precision::exact,
-                          .offsets_fit = most < (std::int64_t{1} << 30)};
+                          .offsets_fit = most < (std::int64_t{1} << 29)};
     // The log names the path that came closest: one that was asked for and refused, else the one just before.
     std::string_view instead_of;
     const char* because = "first choice fits";

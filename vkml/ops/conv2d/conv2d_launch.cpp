@@ -19,7 +19,7 @@ constexpr Kernel pack_raw_kernel{"conv2d_pack", spv::conv2d_pack_raw};
 constexpr Kernel repack_kernel{"conv2d_repack", spv::conv2d_repack};
 constexpr Kernel reduce_kernel{"conv2d_reduce", spv::conv2d_reduce};
 
-constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;  // of a slice: offsets are 31 bits
+constexpr std::int64_t kMostElements = (std::int64_t{1} << 29) - 1;  // of a slice: offsets in bytes are 32 bits
 
 Address element(const Tensor& t, std::int64_t offset) {
     return t.address() + static_cast<Address>(offset) * itemsize(t.dtype());

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::uint32_t kThreads = 128;
 constexpr std::size_t kWide = 16;  // bytes of the widest access
-// Element counts inside one dispatch are 32-bit; larger tensors go in pieces of their outermost axis.
-constexpr std::int64_t kLargestDispatch = std::int64_t{1} << 31;
+// Offsets inside one dispatch are 32-bit, and so, on a driver that was met, are their bytes; larger tensors go in
+// pieces of their outermost axis.
+constexpr std::int64_t kLargestDispatch = std::int64_t{1} << 29;
 
 struct Sides {
     Address packed, strided;

@@ -37,6 +37,17 @@ struct KdaScanArgs {
     uint32_t spacing;                                            // tiles between boundaries
 };
 
+struct KdaFastScanArgs {
+    VKML_PTR(float) workspace;
+    VKML_PTR(T.Storage) value;
+    VKML_PTR(float) state;  // packed; before the slab, then after it
+    VKML_PTR(T.Storage) output;
+    VKML_PTR(float) boundaries;  // null: not wanted
+    uint32_t v_b, v_h, v_t;
+    uint32_t tokens, tile0, widths, heads_packed, head0, heads;  // heads: B * HV
+    uint32_t spacing;                                            // tiles between boundaries
+};
+
 struct KdaBoundaryArgs {
     VKML_PTR(float) workspace;
     VKML_PTR(float) boundaries;

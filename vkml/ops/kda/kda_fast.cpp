@@ -19,7 +19,7 @@
 namespace vkml::kda {
 namespace {
 
-constexpr std::size_t kSlot = 74240, kSlotBackward = 181248;  // kUsed of kda_fast_common.slang
+constexpr std::size_t kSlot = 66048, kSlotBackward = 181248;  // kUsed of kda_fast_common.slang
 constexpr std::size_t kScratch = 4 * 65536;                   // kScratch of kda_fast_emulated.slang
 
 constexpr FastKernels kCooperative{{"kda_fast_prepare", spv::kda_fast_prepare},
@@ -82,25 +82,24 @@ void scan(const FastProblem& f, const FastKernels& kernels, const FastSlab& part
           const KdaOutput& out) {
     const bool wide = part.heads * 2 >= 64;  // with few heads, narrow slices fill the device better
     const std::int64_t spacing = f.spacing >= f.p.T ? f.p.tiles() : f.spacing / kTile;
-    const KdaScanArgs a{workspace->address,
-                        0,
-                        out.final_state.address(),
-                        out.output.address(),
-                        out.boundaries.defined() ? out.boundaries.address() : 0,
-                        0,
-                        0,
-                        0,
-                        0,
-                        word(f.p.T),
-                        word(part.tile0),
-                        static_cast<std::uint32_t>(part.tiles - 1) << 16,
-                        heads_packed(f.p),
-                        word(part.head0),
-                        word(f.p.heads()),
-                        word(spacing)};
+    const KdaFastScanArgs a{workspace->address,
+                            f.value.tensor.address(),
+                            out.final_state.address(),
+                            out.output.address(),
+                            out.boundaries.defined() ? out.boundaries.address() : 0,
+                            f.value.s[0],
+                            f.value.s[1],
+                            f.value.s[2],
+                            word(f.p.T),
+                            word(part.tile0),
+                            static_cast<std::uint32_t>(part.tiles - 1) << 16,
+                            heads_packed(f.p),
+                            word(part.head0),
+                            word(f.p.heads()),
+                            word(spacing)};
     stream(f.p.device)
         .launch(wide ? kernels.scan_64 : kernels.scan_32, f.p.dtype, {}, {word(part.heads * (wide ? 2 : 4))}, a,
-                {workspace}, {out.final_state, out.output, out.boundaries});
+                {workspace, f.value.tensor}, {out.final_state, out.output, out.boundaries});
 }
 
 }  // namespace
@@ -161,7 +160,7 @@ void fast_prepare(const FastProblem& f, const Kernel& kernel, const FastSlab& pa
                            heads_packed(f.p),   word(part.head0)};
     stream(f.p.device)
         .launch(kernel, f.p.dtype, {}, {word(part.heads * part.tiles)}, a,
-                {f.query.tensor, f.key.tensor, f.value.tensor, f.decay.tensor, f.beta.tensor}, {workspace});
+                {f.query.tensor, f.key.tensor, f.decay.tensor, f.beta.tensor}, {workspace});
 }
 
 void start_state(const Tensor& to, const Tensor& from) {

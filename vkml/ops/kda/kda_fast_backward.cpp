@@ -86,8 +86,12 @@ Tensor states_of(std::string_view op, const Problem& p, const Inputs& in) {
 void states(const FastProblem& f, const Kernel& kernel, const FastSlab& slab, const Storage& workspace,
             const Tensor& boundaries) {
     const std::int64_t stretch = stretch_of(f);
-    KdaScanArgs a{};
+    KdaFastScanArgs a{};
     a.workspace = workspace->address;
+    a.value = f.value.tensor.address();
+    a.v_b = f.value.s[0];
+    a.v_h = f.value.s[1];
+    a.v_t = f.value.s[2];
     a.boundaries = boundaries.address();
     a.tokens = word(f.p.T);
     a.tile0 = word(slab.tile0);
@@ -97,8 +101,8 @@ void states(const FastProblem& f, const Kernel& kernel, const FastSlab& slab, co
     a.heads = word(f.p.heads());
     a.spacing = word(stretch);
     stream(f.p.device)
-        .launch(kernel, f.p.dtype, {}, {word(slab.heads * ((slab.tiles + stretch - 1) / stretch) * 2)}, a, {boundaries},
-                {workspace});
+        .launch(kernel, f.p.dtype, {}, {word(slab.heads * ((slab.tiles + stretch - 1) / stretch) * 2)}, a,
+                {boundaries, f.value.tensor}, {workspace});
 }
 
 void reverse(const BackwardProblem& b, const Kernel& kernel, const FastSlab& slab, const Storage& workspace,

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "vkml/autograd/node.h"
 #include "vkml/ops/copy/copy.h"
@@ -24,9 +23,6 @@ std::int64_t kept_spacing(const Problem& p, KdaPrecision precision) {
     };
     return slabs(kKeptSpacing / 2) < slabs(kKeptSpacing) ? kKeptSpacing / 2 : kKeptSpacing;
 }
-
-/// Of a forward whose slabs take turns: tiles of a slab at least, and slabs for which a slab is made shorter.
-constexpr std::int64_t kFewestTiles = 8, kMostSlabs = 5;
 
 /// A new packed state equal to the given one, or zeros.
 Tensor copy_of_state(const Problem& p, const Tensor& state) {
@@ -58,29 +54,22 @@ void run_forward(std::string_view op, const Problem& p, const Inputs& in, const 
     const bool wanted = out.boundaries.defined();
     const bool aligned = !wanted || spacing % kTile == 0 || spacing >= p.T;
     const bool keep = !aligned;  // states inside a tile are rebuilt from the residuals
-    // Two workspaces in turn, so that a slab is prepared while the one before is scanned, which alone leaves a device
-    // waiting.
-    const bool turns = !keep && !p.device.is_cpu() && p.tiles() >= 2 * kFewestTiles;
-    Slabs plan = plan_slabs(p, keep, 1, turns ? 2 : 1);
-    if (turns) plan.tiles = std::min(plan.tiles, std::max(kFewestTiles, (p.tiles() + kMostSlabs - 1) / kMostSlabs));
-    Stream& on = stream(p.device);
-    Launcher launch(op, p, in, on.allocate(plan.workspace()), turns ? on.allocate(plan.workspace()) : Storage());
+    Slabs plan = plan_slabs(p, keep);
+    // Slabs of one length: a short last one would not fill a device.
+    const std::int64_t count = (p.tiles() + plan.tiles - 1) / plan.tiles;
+    plan.tiles = (p.tiles() + count - 1) / count;
+    const Storage workspace = stream(p.device).allocate(plan.workspace());
+    Launcher launch(op, p, in, workspace);
     const StateView initial = state_view(strided(in.initial_state)), running = state_view(strided(out.final_state));
     const std::int64_t spacing_tiles = spacing >= p.T ? p.tiles() : spacing / kTile;
-    std::vector<Slab> slabs;
     for (std::int64_t head = 0; head < p.heads(); head += plan.heads)
-        for (std::int64_t tile = 0; tile < p.tiles(); tile += plan.tiles)
-            slabs.push_back({head, std::min(plan.heads, p.heads() - head), tile,
-                             std::min(plan.tiles, p.tiles() - tile), turns ? slabs.size() % 2 : 0});
-    if (turns) launch.prepare(slabs[0], keep);
-    for (std::size_t i = 0; i < slabs.size(); i++) {
-        const Slab& slab = slabs[i];
-        if (!turns) launch.prepare(slab, keep);
-        launch.scan(slab, keep, slab.tile0 == 0 ? initial : running, out.final_state.storage(),
-                    out.final_state.address(), out.output, aligned ? out.boundaries : Tensor{}, spacing_tiles);
-        if (turns && i + 1 < slabs.size()) launch.prepare(slabs[i + 1], keep);
-        if (!aligned) launch.boundary(slab, out.boundaries, spacing);
-    }
+        for (std::int64_t tile = 0; tile < p.tiles(); tile += plan.tiles) {
+            const Slab slab{head, std::min(plan.heads, p.heads() - head), tile, std::min(plan.tiles, p.tiles() - tile)};
+            launch.prepare(slab, keep);
+            launch.scan(slab, keep, tile == 0 ? initial : running, out.final_state.storage(), out.final_state.address(),
+                        out.output, aligned ? out.boundaries : Tensor{}, spacing_tiles);
+            if (!aligned) launch.boundary(slab, out.boundaries, spacing);
+        }
 }
 
 namespace {

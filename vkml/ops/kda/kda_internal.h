@@ -52,9 +52,8 @@ struct Slabs {
     std::size_t slot_bytes = 0;
     std::size_t workspace() const { return static_cast<std::size_t>(heads * tiles) * slot_bytes; }
 };
-/// At most kMostWorkspace bytes in `shares` workspaces. `keep`: with what the backward needs. `align`: tiles a slab shall
-/// be a multiple of.
-Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align = 1, std::size_t shares = 1);
+/// At most kMostWorkspace bytes. `keep`: with what the backward needs. `align`: tiles a slab shall be a multiple of.
+Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align = 1);
 /// Tiles of a segment where the segments of a slab run side by side, by the table kda.segments; 0: they do not.
 std::int64_t segment_tiles(std::string_view op, const Problem& p);
 /// For tests: tiles of a segment wherever Vulkan runs; 0: as ever.

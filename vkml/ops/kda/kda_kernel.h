@@ -5,6 +5,7 @@
 #include "vkml/ops/kda/kda_epilogue.spv.h"
 #include "vkml/ops/kda/kda_prepare.spv.h"
 #include "vkml/ops/kda/kda_reverse.spv.h"
+#include "vkml/ops/kda/kda_reverse_wide.spv.h"
 #include "vkml/ops/kda/kda_scan.spv.h"
 #include "vkml/ops/kda/kda_scan_wide.spv.h"
 #include "vkml/runtime/kernel.h"

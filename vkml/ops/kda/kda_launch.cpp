@@ -71,11 +71,10 @@ StateView state_view(const Strided& state) {
     return view;
 }
 
-Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace,
-                   const Storage& other)
+Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace)
     : p_(p),
       stream_(stream(p.device)),
-      workspaces_{workspace, other},
+      workspace_(workspace),
       query_(strided(in.query)),
       key_(strided(in.key)),
       value_(strided(in.value)),
@@ -97,7 +96,7 @@ void Launcher::prepare(const Slab& slab, bool keep) {
     };
     KdaPrepareArgs a{from(query_),       from(key_),
                      from(value_),       from(decay_),
-                     from(beta_),        workspaces_[slab.turn]->address,
+                     from(beta_),        workspace_->address,
                      query_.s[0],        query_.s[1],
                      query_.s[2],        key_.s[0],
                      key_.s[1],          key_.s[2],
@@ -110,19 +109,19 @@ void Launcher::prepare(const Slab& slab, bool keep) {
                      heads_packed(p_),   word(slab.head0)};
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, keep);
     stream_.launch(prepare_kernel, p_.dtype, spec, {word(slab.heads * slab.tiles)}, a,
-                   {query_.tensor, key_.tensor, value_.tensor, decay_.tensor, beta_.tensor}, {workspaces_[slab.turn]});
+                   {query_.tensor, key_.tensor, value_.tensor, decay_.tensor, beta_.tensor}, {workspace_});
 }
 
 void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address,
                     const Tensor& output, const Tensor& boundaries, std::int64_t spacing_tiles) {
     const auto address = [](const Tensor& t) { return t.defined() ? t.address() : 0; };
-    const KdaScanArgs a{workspaces_[slab.turn]->address, from.address,     to_address,       address(output),
+    const KdaScanArgs a{workspace_->address, from.address,     to_address,       address(output),
                         address(boundaries), from.s[0],        from.s[1],        from.s[2],
                         from.s[3],           word(p_.T),       word(slab.tile0), widths_of(p_, slab.tiles, keep),
                         heads_packed(p_),    word(slab.head0), word(p_.heads()), word(spacing_tiles)};
     if (segment_ > 0 && slab.tiles > segment_) return scan_segments(slab, from, a, to, output, boundaries);
-    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {0, 0, 0, 0, output.defined()}, slab.tiles, keep), {word(slab.heads) * columns()}, a,
-                   {from.storage}, {workspaces_[slab.turn], to, output, boundaries});
+    stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {0, 0, 0, 0, output.defined()}, slab.tiles, keep),
+                   {word(slab.heads) * columns()}, a, {from.storage}, {workspace_, to, output, boundaries});
 }
 
 void Launcher::scan_segments(const Slab& slab, const StateView& from, const KdaScanArgs& args, const Storage& to,
@@ -141,7 +140,7 @@ void Launcher::scan_segments(const Slab& slab, const StateView& from, const KdaS
     map.state_out = maps_->address;
     map.s_b = word(segment_);  // segmentTiles() of the kernel
     stream_.launch(half ? map_half_kernel : map_narrow_kernel, DType::f32, {},
-                   {word(slab.heads * (segments - 1) * (slices(kp) + slices(vp)))}, map, {workspaces_[slab.turn]}, {maps_});
+                   {word(slab.heads * (segments - 1) * (slices(kp) + slices(vp)))}, map, {workspace_}, {maps_});
     const KdaCombineArgs combine{maps_->address, from.address, states_->address,  from.s[0],  from.s[1],     from.s[2],
                                  from.s[3],      args.widths,  args.heads_packed, args.head0, word(segments)};
     stream_.launch(combine_kernel, DType::f32, {}, {word(slab.heads * ((vp + 7) / 8))}, combine, {maps_, from.storage},
@@ -150,11 +149,11 @@ void Launcher::scan_segments(const Slab& slab, const StateView& from, const KdaS
     run.state_in = states_->address;
     run.s_b = map.s_b;
     stream_.launch(half ? segment_half_kernel : segment_narrow_kernel, p_.dtype, {},
-                   {word(slab.heads * segments * slices(vp))}, run, {states_}, {workspaces_[slab.turn], to, output, boundaries});
+                   {word(slab.heads * segments * slices(vp))}, run, {states_}, {workspace_, to, output, boundaries});
 }
 
 void Launcher::boundary(const Slab& slab, const Tensor& boundaries, std::int64_t spacing) {
-    KdaBoundaryArgs a{workspaces_[slab.turn]->address,
+    KdaBoundaryArgs a{workspace_->address,
                       boundaries.address(),
                       key_.tensor.address(),
                       decay_.tensor.address(),
@@ -174,12 +173,12 @@ void Launcher::boundary(const Slab& slab, const Tensor& boundaries, std::int64_t
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, true);
     const Grid grid{word(slab.heads * slab.tiles),
                     p_.device.is_cpu() ? 1 : word(ceil_div(static_cast<std::uint64_t>(p_.K * p_.V), 128)), 1};
-    stream_.launch(boundary_kernel, p_.dtype, spec, grid, a, {workspaces_[slab.turn], key_.tensor, decay_.tensor}, {boundaries});
+    stream_.launch(boundary_kernel, p_.dtype, spec, grid, a, {workspace_, key_.tensor, decay_.tensor}, {boundaries});
 }
 
 void Launcher::reverse(const Slab& slab, const Strided& grad_output, const StateView& from, const Tensor& to) {
     const Tensor& g = grad_output.tensor;
-    KdaReverseArgs a{workspaces_[slab.turn]->address, g.defined() ? g.address() : 0,
+    KdaReverseArgs a{workspace_->address, g.defined() ? g.address() : 0,
                      from.address,        to.address(),
                      grad_output.s[0],    grad_output.s[1],
                      grad_output.s[2],    from.s[0],
@@ -188,11 +187,11 @@ void Launcher::reverse(const Slab& slab, const Strided& grad_output, const State
                      word(slab.tile0),    widths_of(p_, slab.tiles, true),
                      heads_packed(p_),    word(slab.head0)};
     stream_.launch(*kPaths[path_].reverse, p_.dtype, spec_of(p_, {0, 0, 0, 0, grad_output.s[3]}, slab.tiles, true),
-                   {word(slab.heads) * columns()}, a, {g, from.storage}, {workspaces_[slab.turn], to});
+                   {word(slab.heads) * columns()}, a, {g, from.storage}, {workspace_, to});
 }
 
 void Launcher::epilogue(const Slab& slab, const KdaGradients& out) {
-    KdaEpilogueArgs a{workspaces_[slab.turn]->address,
+    KdaEpilogueArgs a{workspace_->address,
                       query_.tensor.address(),
                       key_.tensor.address(),
                       decay_.tensor.address(),
@@ -218,7 +217,7 @@ void Launcher::epilogue(const Slab& slab, const KdaGradients& out) {
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, true);
     stream_.launch(epilogue_kernel, p_.dtype, spec, {word(slab.heads / p_.group() * slab.tiles)}, a,
                    {query_.tensor, key_.tensor, decay_.tensor},
-                   {workspaces_[slab.turn], out.query, out.key, out.value, out.log_decay, out.beta});
+                   {workspace_, out.query, out.key, out.value, out.log_decay, out.beta});
 }
 
 }  // namespace vkml::kda

@@ -3,13 +3,11 @@
 #include "vkml/ops/kda/kda_internal.h"
 #include "vkml/runtime/registry.h"
 
-/// The steps of a slab, as launches. A slab is `tiles` tiles from tile0 of `heads` value heads from head0, in the workspace
-/// of its turn.
+/// The steps of a slab, as launches. A slab is `tiles` tiles from tile0 of `heads` value heads from head0.
 namespace vkml::kda {
 
 struct Slab {
     std::int64_t head0, heads, tile0, tiles;
-    std::size_t turn = 0;
 };
 
 /// A state as a kernel reads it: null for zeros.
@@ -24,9 +22,7 @@ StateView state_view(const Strided& state);
 /// What a call launches with; made once per call.
 class Launcher {
   public:
-    /// Two workspaces, for slabs in turn, or one.
-    Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace,
-             const Storage& other = {});
+    Launcher(std::string_view op, const Problem& p, const Inputs& in, const Storage& workspace);
 
     void prepare(const Slab& slab, bool keep);
     void scan(const Slab& slab, bool keep, const StateView& from, const Storage& to, Address to_address,
@@ -43,7 +39,7 @@ class Launcher {
 
     const Problem& p_;
     Stream& stream_;
-    Storage workspaces_[2];
+    Storage workspace_;
     Strided query_, key_, value_, decay_, beta_;
     std::size_t path_ = 0;
     std::int64_t segment_ = 0;  // tiles of a segment; 0: one after the other

@@ -28,16 +28,16 @@ std::size_t budget_of(const Problem& p) { return p.device.is_cpu() ? forced_or(k
 
 std::atomic<std::int64_t> forced_segments{0};
 
-// A scan of fewer workgroups leaves units of a large device idle, and a shorter sequence is over before segments pay
-// (kda.md 6.1).
-constexpr std::int64_t kEnoughWorkgroups = 256, kShort = 4096, kColumns = 16, kFewestTiles = 8;
+// A scan of few workgroups leaves units of a large device idle, and a shorter sequence is over before segments pay
+// (kda.md 6.1). Segments are three times the work, on kernels of half the rate: they are for few heads only.
+constexpr std::int64_t kFewWorkgroups = 64, kEnoughWorkgroups = 512, kShort = 4096, kColumns = 16, kFewestTiles = 8;
 
 std::int64_t scan_workgroups(const Problem& p) { return p.heads() * ((p.V + kColumns - 1) / kColumns); }
 
 const char* refuses_segments(const Problem& p, const Limits&) {
     if (p.tiles() < 2) return "there is one tile";
     if (forced_segments.load(std::memory_order_relaxed)) return nullptr;
-    if (scan_workgroups(p) >= kEnoughWorkgroups) return "the heads fill the device";
+    if (scan_workgroups(p) >= kFewWorkgroups) return "there are heads enough";
     if (p.T <= kShort) return "the sequence is short";
     return nullptr;
 }
@@ -67,17 +67,17 @@ std::int64_t segment_tiles(std::string_view op, const Problem& p) {
     const std::int64_t kp = padded(p, p.K), vp = padded(p, p.V);
     const auto bytes = static_cast<std::size_t>(p.heads() * (kp * (kp + vp) + p.K * p.V)) * itemsize(p.wide);
     const auto most = static_cast<std::int64_t>(most_workspace() / 4 / bytes);
-    const std::int64_t enough = (2 * kEnoughWorkgroups + scan_workgroups(p) - 1) / scan_workgroups(p);
+    const std::int64_t enough = (kEnoughWorkgroups + scan_workgroups(p) - 1) / scan_workgroups(p);
     const std::int64_t wanted = std::max<std::int64_t>(1, std::min(enough, most));
     return std::max(kFewestTiles, (p.tiles() + wanted - 1) / wanted);
 }
 
-Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align, std::size_t shares) {
+Slabs plan_slabs(const Problem& p, bool keep, std::int64_t align) {
     const KdaSlot slot = kdaSlot(padded(p, p.K), padded(p, p.V), keep, p.group() > 1);
     Slabs s;
     s.slot_bytes = std::size_t{slot.size} * itemsize(p.wide);
     // A slab whose segments run side by side leaves room for their maps and states.
-    const std::size_t budget = (budget_of(p) - (segments_fit(p) ? budget_of(p) / 4 : 0)) / shares;
+    const std::size_t budget = budget_of(p) - (segments_fit(p) ? budget_of(p) / 4 : 0);
     const std::int64_t slots =
         std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / s.slot_bytes), 1, kMostSlots);
     const std::int64_t group = p.group(), groups = p.heads() / group;

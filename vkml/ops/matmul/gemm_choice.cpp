@@ -184,7 +184,20 @@ const char* unwise_tile(const GemmProblem& p, const Limits& limits, Pipeline pip
 }
 
 constexpr double kFull = 0.75;  // of the units: the last wave of tiles is rarely fuller
+
+/// Time of an unsplit f32 product in large or medium tiles: what the busiest unit has to do. A tile costs some terms of
+/// K beside its own, and more for every further chain; two medium tiles on a unit do more than one. From runs on an
+/// H200.
+double tile_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    const Tile t = tile_of(pipeline);
+    const double load = std::ceil(tiles(p, t) / units(limits)), terms = static_cast<double>(p.k), more = chains(p) - 1;
+    if (pipeline == Pipeline::large) return load * t.m * t.n * (terms + 40 + 48 * more);
+    return load * t.m * t.n * (terms + 12 + 4 * more) * (load < 2 ? 1.25 : 1.09);
+}
 const char* unwise_large(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    if (!is_split(self) && tile_time(p, limits, self) > tile_time(p, limits, Pipeline::medium) &&
+        !cannot_tile(p, limits, Pipeline::medium))
+        return "tiles of 64x128 end sooner: a short K, or a last wave less empty";
     return unwise_tile(p, limits, self, kFull, 0.75);
 }
 const char* unwise_medium(const GemmProblem& p, const Limits& limits, Pipeline self) {
@@ -321,7 +334,7 @@ Tile tile_of(Pipeline pipeline) {
             return {128, 256, 16, 256, 16 * (132 + 260) * 4};
         case Pipeline::medium:
         case Pipeline::split_k_medium:
-            return {64, 128, 16, 128, 16 * (68 + 132) * 4};
+            return {64, 128, 16, 128, 2 * 16 * (68 + 132) * 4};
         case Pipeline::coopmat_large:
             return {192, 128, 64, 256, (192 + 128) * 9 * 16};
         case Pipeline::coopmat:
@@ -333,7 +346,7 @@ Tile tile_of(Pipeline pipeline) {
         case Pipeline::high:
             return {128, 128, 32, 256, 2 * 128 * 9 * 16};
         case Pipeline::high_small:
-            return {64, 64, 64, 128, 2 * 64 * 17 * 16};
+            return {64, 64, 32, 128, 2 * 64 * 9 * 16};
         default:
             return {64, 64, 16, 64, 16 * (68 + 68) * 4};
     }

@@ -166,7 +166,7 @@ void launch_gemm_gpu(Stream& on, const Product& p) {
         GemmArgs ready = args;
         const Tensor a = ready_operand(on, p, ready, choice.pipeline, true);
         const Tensor b = ready_operand(on, p, ready, choice.pipeline, false);
-        launch_chains(on, p, ready, choice.pipeline, a, b);
+        launch_tiles(on, p, ready, choice.pipeline, 1, false, a, b, p.c);
     });
 }
 

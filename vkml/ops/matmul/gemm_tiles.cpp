@@ -178,21 +178,6 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
               {c});
 }
 
-void launch_chains(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, const Tensor& a,
-                   const Tensor& b) {
-    if (pipeline != Pipeline::large) return launch_tiles(on, p, args, pipeline, 1, false, a, b, p.c);
-    for (std::uint32_t k = 0; k < args.k; k += args.chain) {
-        GemmArgs chain = args;
-        chain.a += static_cast<Address>(std::int64_t{k} * args.a_col) * sizeof(float);
-        chain.b += static_cast<Address>(std::int64_t{k} * args.b_row) * sizeof(float);
-        chain.k = std::min(args.chain, args.k - k);
-        const bool last = k + chain.k == args.k;
-        if (k > 0) chain.flags |= VKML_GEMM_ACCUMULATE;
-        if (!last) chain.bias = 0;
-        launch_tiles(on, p, chain, pipeline, 1, !last, a, b, p.c);
-    }
-}
-
 namespace {
 
 /// An operand as lines of halves, the peak of each line, and those of parts of K where the lines are neighbours.

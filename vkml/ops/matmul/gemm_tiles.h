@@ -13,9 +13,6 @@ std::size_t operand_itemsize(const Product& p, Pipeline pipeline);
 /// One launch of tiles over `parts` parts of K, into `c`. f32 sums if they are parts, else the product's type.
 void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts, bool sums,
                   const Tensor& a, const Tensor& b, const Tensor& c);
-/// A whole product, in one launch, or in one for each chain where a tile has no registers for a second sum.
-void launch_chains(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, const Tensor& a,
-                   const Tensor& b);
 /// f32 through halves, one matrix of the batch after another.
 void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline);
 

@@ -95,8 +95,8 @@ MATH V logTail(V f) {
     return p_fma(z, V(-0.5f), p * z * f);
 }
 
-/// What log and log2 give outside the positive normals: -inf at 0, NaN below, x itself at inf and NaN. By bits: a device
-/// may take subnormals for 0.
+/// What log and log2 give outside the positive normals: -inf at 0, NaN below, x itself at inf and NaN. By bits: a
+/// device may take subnormals for 0.
 MATH V logEdges(V x, V y) {
     I magnitude = asI(x) & I(0x7fffffff);
     y = pick(asI(x) < I(0), asV(I(0x7fc00000)), pick(asI(x) >= I(0x7f800000), x, y));

@@ -47,6 +47,7 @@ class Commands {
 
     void memory_barrier(VkPipelineStageFlags2 to, VkAccessFlags2 access);
     void release();
+    bool reached_soon(Timepoint point);
 
     LogicalDevice& device_;
     VkSemaphore timeline_ = VK_NULL_HANDLE;
