@@ -107,7 +107,9 @@ def compare(device: str, peer: TorchPeer | None) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser("python -m bench.training", None, __doc__, argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        "python -m bench.training", None, __doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--device")
     parser.add_argument("--against", choices=["torch", "torch:cuda"])
     parser.add_argument("--out", type=Path, help="write the figures here as JSON")

@@ -124,10 +124,10 @@ def ordered(count: int, first: Callable, middle: Callable, last: Callable, ahead
     _running.add(queue)
     try:
         # Daemons: the interpreter joins others before it runs _stop_all.
-        for _ in range(min(workers, ahead)):
+        for _ in range(min(workers, ahead, count)):
             thread = threading.Thread(target=_work, args=(queue, first, middle, last), name="vkml-data", daemon=True)
-            queue.threads.append(thread)
             thread.start()
+            queue.threads.append(thread)
         for i in range(count):
             try:
                 yield queue.take(i)

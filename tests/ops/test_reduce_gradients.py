@@ -122,6 +122,10 @@ def test_logsumexp_and_std_at_their_edges(device: str) -> None:
     t = tensor(np.full(3, -math.inf), "float32", device, requires_grad=True)
     vkml.logsumexp(t).backward()
     assert to_numpy(t.grad).tolist() == [0, 0, 0]
+    t = tensor(np.array([math.inf, 1.0, 2.0]), "float32", device, requires_grad=True)
+    vkml.logsumexp(t).backward()
+    assert math.isnan(to_numpy(t.grad)[0])
+    assert to_numpy(t.grad)[1:].tolist() == [0, 0]
     t = tensor(np.ones(3), "float32", device, requires_grad=True)
     vkml.std(t).backward()
     assert to_numpy(t.grad).tolist() == [0, 0, 0]

@@ -139,3 +139,12 @@ def test_explicit_seeds_stay_in_a_replay(device: str) -> None:
     capture.replay()
     assert np.array_equal(out.numpy(), first)
     assert not np.array_equal(drawn.numpy(), first)
+
+
+def test_replay_within_a_capture_is_refused(device: str) -> None:
+    x = vkml.zeros((2,), device=device)
+    inner = vkml.capture(lambda: x.add_(1), device)
+    with pytest.raises(vkml.Error, match="replay: expected no replay within a capture"):
+        vkml.capture(lambda: (x.mul_(2), inner.replay()), device)
+    inner.replay()  # still usable
+    assert x.numpy().tolist() == [3, 3]

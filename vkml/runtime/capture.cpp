@@ -100,6 +100,7 @@ Capture::Capture(Capture&& other) noexcept : stream_(other.stream_), log_(std::m
 
 void Capture::replay() {
     std::lock_guard lock(stream_->mutex_);
+    check<Error>(!stream_->recording_here(), "replay: expected no replay within a capture, got one");
     Backend& backend = stream_->backend();
     // The log's commands carry no epochs: fence them off from what came before and what follows.
     backend.barrier();

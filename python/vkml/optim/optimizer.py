@@ -39,6 +39,15 @@ class _Group(dict):
         super().update(values)
         self._changed(self)
 
+    def __ior__(self, values: Any) -> _Group:  # type: ignore[override, misc]
+        self.update(values)
+        return self
+
+    def setdefault(self, name: str, value: Any = None) -> Any:
+        if name not in self:
+            self.update({name: value})
+        return self[name]
+
     def __reduce__(self) -> tuple:
         return (dict, (dict(self),))
 

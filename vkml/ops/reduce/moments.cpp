@@ -89,8 +89,8 @@ Tensor logsumexp(const Tensor& input, const Dims& dims, bool keepdim) {
         {input}, keep, [axes](const Backward& b) -> Grads {
             const DType dtype = b.input(0).dtype();
             const Tensor x = widened(b.input(0)), y = widened(b.output()), g = widened(b.grad());
-            // Where all are -infinity, x - y would be NaN; torch takes x itself there.
-            const Tensor shift = masked_fill(y, isinf(detach(y)), 0.0);
+            // Where all are -infinity, x - y would be NaN, where the slope of every element is 0.
+            const Tensor shift = masked_fill(y, equal(detach(y), -std::numeric_limits<double>::infinity()), 0.0);
             return {cast(mul(spread(g, x.shape(), axes), exp(sub(x, spread(shift, x.shape(), axes)))), dtype)};
         });
 }
