@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "vkml/core/float16.h"
 #include "vkml/ops/index/index_kernels.h"
 #include "vkml/ops/index/scatter_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/cpu/stored.h"
 #include "vkml/runtime/fault.h"
 
 namespace vkml {
@@ -34,39 +34,20 @@ void keys_of(const KeysArgs& args, int rank) {
     });
 }
 
-struct F16Element {
-    using Storage = std::uint16_t;
-    using Value = float;
-    static float load(std::uint16_t x) { return float_from_f16(x); }
-    static std::uint16_t store(float x) { return f16_from_float(x); }
-};
-struct BF16Element {
-    using Storage = std::uint16_t;
-    using Value = float;
-    static float load(std::uint16_t x) { return float_from_bf16(x); }
-    static std::uint16_t store(float x) { return bf16_from_float(x); }
-};
 struct BoolElement {
-    using Storage = std::uint8_t;
     using Value = std::uint32_t;
-    static std::uint32_t load(std::uint8_t x) { return x != 0; }
-    static std::uint8_t store(std::uint32_t x) { return x != 0; }
-};
-/// Integers as unsigned ones, so that they wrap.
-template <class T>
-struct Plain {
-    using Storage = T;
-    using Value = T;
-    static T load(T x) { return x; }
-    static T store(T x) { return x; }
+    std::uint8_t bits;
+    static std::uint32_t load(BoolElement x) { return x.bits != 0; }
+    static BoolElement store(std::uint32_t x) { return {static_cast<std::uint8_t>(x != 0)}; }
 };
 
+/// Integers come as unsigned ones, so that they wrap.
 template <class E>
 void add_segments(const SegmentArgs& args) {
     using Value = typename E::Value;
     constexpr std::int64_t kStrip = 512;
-    const auto* source = reinterpret_cast<const typename E::Storage*>(args.source);
-    auto* output = reinterpret_cast<typename E::Storage*>(args.output);
+    const auto* source = reinterpret_cast<const E*>(args.source);
+    auto* output = reinterpret_cast<E*>(args.output);
     const auto* starts = reinterpret_cast<const std::uint32_t*>(args.starts);
     const auto* order = reinterpret_cast<const std::uint32_t*>(args.order);
     const std::int64_t inner = args.inner, lines = static_cast<std::int64_t>(args.count) / inner,
@@ -144,23 +125,23 @@ void segment_add_cpu(const void* raw, DType dtype, const Spec&, Grid) {
     const auto& args = *static_cast<const SegmentArgs*>(raw);
     switch (dtype) {
         case DType::f64:
-            return add_segments<Plain<double>>(args);
+            return add_segments<cpu::Plain<double>>(args);
         case DType::f32:
-            return add_segments<Plain<float>>(args);
+            return add_segments<cpu::Plain<float>>(args);
         case DType::f16:
-            return add_segments<F16Element>(args);
+            return add_segments<cpu::Half>(args);
         case DType::bf16:
-            return add_segments<BF16Element>(args);
+            return add_segments<cpu::Bfloat>(args);
         case DType::boolean:
             return add_segments<BoolElement>(args);
         case DType::i64:
-            return add_segments<Plain<std::uint64_t>>(args);
+            return add_segments<cpu::Plain<std::uint64_t>>(args);
         case DType::i32:
-            return add_segments<Plain<std::uint32_t>>(args);
+            return add_segments<cpu::Plain<std::uint32_t>>(args);
         case DType::i16:
-            return add_segments<Plain<std::uint16_t>>(args);
+            return add_segments<cpu::Plain<std::uint16_t>>(args);
         default:
-            return add_segments<Plain<std::uint8_t>>(args);
+            return add_segments<cpu::Plain<std::uint8_t>>(args);
     }
 }
 

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cmath>
 
-#include "vkml/ops/multi_tensor/element_cpu.h"
 #include "vkml/ops/multi_tensor/multi_tensor_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/cpu/stored.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vkml {
@@ -43,7 +43,7 @@ void for_each_group(const MultiTensorArgs& args, const Body& body) {
 
 /// Sixteen sums side by side: a loop a compiler can vectorise without reordering.
 template <class E>
-double squares_of(const typename E::Storage* x, std::int64_t n) {
+double squares_of(const E* x, std::int64_t n) {
     double sums[16] = {};
     std::int64_t i = 0;
     for (; i + 16 <= n; i += 16)
@@ -58,23 +58,23 @@ double squares_of(const typename E::Storage* x, std::int64_t n) {
 }
 
 void squares(const MultiTensorArgs& args, DType dtype) {
-    with_element(dtype, [&](auto element) {
+    cpu::for_float(dtype, [&](auto element) {
         using E = decltype(element);
         auto* sums = reinterpret_cast<typename E::Value*>(args.sums);
         for_each_group(args, [&](const Stretch& s) {
-            const auto* x = reinterpret_cast<const typename E::Storage*>(s.entry[0]);
+            const auto* x = reinterpret_cast<const E*>(s.entry[0]);
             sums[s.group] = static_cast<typename E::Value>(squares_of<E>(x + s.begin, s.end - s.begin));
         });
     });
 }
 
 void scale(const MultiTensorArgs& args, DType dtype) {
-    with_element(dtype, [&](auto element) {
+    cpu::for_float(dtype, [&](auto element) {
         using E = decltype(element);
         using V = typename E::Value;
         const V factor = *reinterpret_cast<const V*>(args.factor);
         for_each_group(args, [&](const Stretch& s) {
-            auto* x = reinterpret_cast<typename E::Storage*>(s.entry[0]);
+            auto* x = reinterpret_cast<E*>(s.entry[0]);
             bool finite = true;
             for (std::int64_t i = s.begin; i < s.end; i++) {
                 const V v = E::load(x[i]);
@@ -88,14 +88,14 @@ void scale(const MultiTensorArgs& args, DType dtype) {
 }
 
 void lerp(const MultiTensorArgs& args, DType dtype) {
-    with_element(dtype, [&](auto element) {
+    cpu::for_float(dtype, [&](auto element) {
         using E = decltype(element);
         using V = typename E::Value;
         const V weight = *reinterpret_cast<const V*>(args.factor);
         const bool near = weight < V(0.5);
         for_each_group(args, [&](const Stretch& s) {
-            auto* target = reinterpret_cast<typename E::Storage*>(s.entry[0]);
-            const auto* source = reinterpret_cast<const typename E::Storage*>(s.entry[1]);
+            auto* target = reinterpret_cast<E*>(s.entry[0]);
+            const auto* source = reinterpret_cast<const E*>(s.entry[1]);
             for (std::int64_t i = s.begin; i < s.end; i++) {
                 const V a = E::load(target[i]), b = E::load(source[i]);
                 target[i] = E::store(near ? a + weight * (b - a) : b - (b - a) * (V(1) - weight));

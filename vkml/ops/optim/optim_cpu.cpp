@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "vkml/ops/multi_tensor/element_cpu.h"
 #include "vkml/ops/multi_tensor/multi_tensor_args.h"
 #include "vkml/ops/optim/optim_kernel.h"
 #include "vkml/runtime/cpu/parallel.h"
+#include "vkml/runtime/cpu/stored.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vkml {
@@ -27,7 +27,7 @@ struct Slice {
 };
 
 template <class E, class V>
-void sgd(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
+void sgd(const Slice<E, V>& s, const V* x, const Spec& spec, std::int64_t n) {
     const V rate = x[kOptimRate], decay = x[kOptimDecay], momentum = x[kOptimBeta1], rest = x[kOptimRest2];
     const bool has_momentum = spec[2] != 0, nesterov = spec[3] != 0, started = s.progress[kOptimSteps] > V(1.5);
     for (std::int64_t i = 0; i < n; i++) {
@@ -43,7 +43,7 @@ void sgd(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, s
 }
 
 template <class E, class V>
-void adam(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
+void adam(const Slice<E, V>& s, const V* x, const Spec& spec, std::int64_t n) {
     const V rate = x[kOptimRate], decay = x[kOptimDecay], eps = x[kOptimEps];
     const V beta1 = x[kOptimBeta1], rest1 = x[kOptimRest1], beta2 = x[kOptimBeta2], rest2 = x[kOptimRest2];
     const V scale = std::sqrt(s.progress[kOptimCorrection2]), step = rate / s.progress[kOptimCorrection1];
@@ -63,7 +63,7 @@ void adam(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, 
 }
 
 template <class E, class V>
-void rmsprop(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spec, std::int64_t n) {
+void rmsprop(const Slice<E, V>& s, const V* x, const Spec& spec, std::int64_t n) {
     const V rate = x[kOptimRate], decay = x[kOptimDecay], momentum = x[kOptimBeta1], beta2 = x[kOptimBeta2],
             rest2 = x[kOptimRest2];
     const bool has_momentum = spec[2] != 0, centered = spec[4] != 0;
@@ -87,7 +87,7 @@ void rmsprop(const Slice<typename E::Storage, V>& s, const V* x, const Spec& spe
 }
 
 template <class E, class V>
-void lion(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
+void lion(const Slice<E, V>& s, const V* x, std::int64_t n) {
     const V rate = x[kOptimRate], decay = x[kOptimDecay];
     for (std::int64_t i = 0; i < n; i++) {
         const V p = E::load(s.parameter[i]), g = E::load(s.gradient[i]), m = s.first[i];
@@ -99,7 +99,7 @@ void lion(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
 }
 
 template <class E, class V>
-void adagrad(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
+void adagrad(const Slice<E, V>& s, const V* x, std::int64_t n) {
     const V rate = x[kOptimRate] / (V(1) + (s.progress[kOptimSteps] - V(1)) * x[kOptimBeta1]);
     for (std::int64_t i = 0; i < n; i++) {
         const V p = E::load(s.parameter[i]);
@@ -111,7 +111,7 @@ void adagrad(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n)
 }
 
 template <class E, class V>
-void nadam(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
+void nadam(const Slice<E, V>& s, const V* x, std::int64_t n) {
     const V scale = std::sqrt(s.progress[kOptimCorrection2]), of_gradient = s.progress[kOptimGradientShare],
             of_mean = s.progress[kOptimMeanShare];
     for (std::int64_t i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ void nadam(const Slice<typename E::Storage, V>& s, const V* x, std::int64_t n) {
 
 template <class E>
 void run(const OptimArgs& args, const Spec& spec) {
-    using S = typename E::Storage;
+    using S = E;
     using V = typename E::Value;
     const auto* table = reinterpret_cast<const std::uint64_t*>(args.table);
     const auto* numbers = reinterpret_cast<const V*>(args.numbers);
@@ -165,7 +165,7 @@ void run(const OptimArgs& args, const Spec& spec) {
 }
 
 void step(const OptimArgs& args, DType dtype, const Spec& spec) {
-    with_element(dtype, [&](auto element) { run<decltype(element)>(args, spec); });
+    cpu::for_float(dtype, [&](auto element) { run<decltype(element)>(args, spec); });
 }
 
 }  // namespace
