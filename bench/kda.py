@@ -5,7 +5,8 @@
 A line per case as soon as it is known: median time, fraction of the larger floor (bytes / copy rate, FLOP / matrix
 rate of an H200), the bar, relative RMS against a float64 recurrence over a few heads picked at random (the worst of
 them; on CUDA through torch where there is one, else in NumPy), and the kernels that ran. flash-linear-attention comes
-last, because its kernels compile for long. A case that would begin after --seconds is skipped in words.
+last, its kernels compiled before anything is timed (`peer`: its time, and that time over ours).
+A case that would begin after --seconds is skipped in words.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 import vkml
 
+from . import kda_peer
 from .kda_reference import Reference
 from .measure import Runner, measure
 
@@ -149,14 +151,18 @@ def chosen(run: Callable[[], Any]) -> str:
     return ", ".join(sorted({d["chose"] for d in vkml.decisions() if d["site"] in sites and d["chose"]})) or "cpu"
 
 
-def median_seconds(call: Callable[[], Any]) -> float:
+def settled_seconds(call: Callable[[], Any], wait: Callable[[], Any]) -> float:
     """Warms up longer than other benches: the check before keeps the host busy, and the clock of the GPU falls."""
     begin = time.perf_counter()
     while time.perf_counter() - begin < 0.8:
         call()
-        vkml.synchronize()
-    (seconds,) = measure([Runner(call, vkml.synchronize)])
+        wait()
+    (seconds,) = measure([Runner(call, wait)])
     return seconds
+
+
+def median_seconds(call: Callable[[], Any]) -> float:
+    return settled_seconds(call, vkml.synchronize)
 
 
 def first(call: Callable[[], Any]) -> Any:
@@ -170,7 +176,7 @@ def first(call: Callable[[], Any]) -> Any:
     return out
 
 
-def report(case: Case, seconds: float, least: float, errors: str, path: str) -> None:
+def report(case: Case, seconds: float, least: float, errors: str, path: str) -> float:
     bar = f"  bar {case.bar:g} {'met' if 1e3 * seconds <= case.bar else 'MISSED'}" if case.bar else ""
     if case.kind == "decode":
         rate = least * COPY / seconds / 1e12
@@ -179,9 +185,10 @@ def report(case: Case, seconds: float, least: float, errors: str, path: str) -> 
         )
     floor_text = f"floor {1e3 * least:.3f} = {least / seconds:4.0%}"
     print(f"{case!s:50} {1e3 * seconds:9.3f} ms  {floor_text}{bar}  {errors}  [{path}]", flush=True)
+    return seconds
 
 
-def run_forward(case: Case, device: str, oracle: Reference) -> None:
+def run_forward(case: Case, device: str, oracle: Reference) -> float:
     inputs = inputs_of(case, device)
 
     def call() -> Any:
@@ -198,10 +205,10 @@ def run_forward(case: Case, device: str, oracle: Reference) -> None:
         errors += f" boundaries {worst(last, before, heads):.1e}"
     del got
     seconds = median_seconds(call)
-    report(case, seconds, floor(case, "forward", inputs[0].itemsize), errors, path)
+    return report(case, seconds, floor(case, "forward", inputs[0].itemsize), errors, path)
 
 
-def run_backward(case: Case, device: str, oracle: Reference) -> None:
+def run_backward(case: Case, device: str, oracle: Reference) -> float:
     inputs = inputs_of(case, device)
     leaves = [x.detach().requires_grad_() for x in inputs]
     weight = inputs[2].flip(2).contiguous()
@@ -216,12 +223,12 @@ def run_backward(case: Case, device: str, oracle: Reference) -> None:
     wanted = oracle.backward(slices)
     errors = " ".join(f"{n} {worst(g, w, heads):.1e}" for n, g, w in zip(NAMES, got, wanted, strict=True))
     del got
-    (seconds,) = measure([Runner(call, vkml.synchronize)])
+    seconds = median_seconds(call)
     item = inputs[0].itemsize
-    report(case, seconds, floor(case, "forward", item) + floor(case, "backward", item), errors, path)
+    return report(case, seconds, floor(case, "forward", item) + floor(case, "backward", item), errors, path)
 
 
-def run_decode(case: Case, device: str, oracle: Reference) -> None:
+def run_decode(case: Case, device: str, oracle: Reference) -> float:
     inputs = inputs_of(case, device)
     o, s = first(lambda: vkml.kda_decode(*inputs))
     heads = picked(case)
@@ -229,54 +236,25 @@ def run_decode(case: Case, device: str, oracle: Reference) -> None:
     errors = f"o {worst(o, output, heads):.1e} S {worst(s, after, heads):.1e}"
     state = inputs[5].clone()
     seconds = median_seconds(lambda: vkml.kda_decode(*inputs[:5], state, update_state=True))
-    report(case, seconds, floor(case, "decode", inputs[0].itemsize), errors, "decode")
+    return report(case, seconds, floor(case, "decode", inputs[0].itemsize), errors, "decode")
 
 
-def run_peer(case: Case) -> None:
-    """flash-linear-attention on CUDA, in its own [B, T, H, K] layout."""
+def run_peers(ours: dict[str, float]) -> None:
+    """flash-linear-attention on CUDA, for the cases that it has a call for."""
     import torch
-    from fla.ops.kda import chunk_kda
 
-    kind, shape = getattr(torch, case.dtype), (case.B, case.T, case.H, K)
-    q, k, v = (torch.randn(shape, device="cuda", dtype=kind) for _ in range(3))
-    k = torch.nn.functional.normalize(k.float(), dim=-1).to(kind)
-    g = -torch.rand(shape, device="cuda").add_(1e-3)
-    beta = torch.rand(shape[:3], device="cuda")
-    state = torch.randn((case.B, case.H, K, V), device="cuda")
-    backward = case.kind == "backward"
-    inputs = [x.requires_grad_(backward) for x in (q, k, v, g, beta)]
-    grad = torch.randn_like(v)
-
-    def call() -> object:
-        out, _ = chunk_kda(*inputs, initial_state=state, output_final_state=True)
-        return torch.autograd.grad(out, inputs, grad) if backward else out
-
-    begin = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    compiled = time.perf_counter() - begin
-    (seconds,) = measure([Runner(call, torch.cuda.synchronize)])
-    print(f"flash-linear-attention {case!s:27} {1e3 * seconds:9.3f} ms  (first call {compiled:.0f} s)", flush=True)
-
-
-def peers(cases: list[Case], late: Callable[[Case], bool]) -> None:
-    try:
-        import torch
-        from fla.ops import kda  # noqa: F401
-    except ImportError as e:
-        print(f"flash-linear-attention: not here ({e})", flush=True)
-        return
-    if not torch.cuda.is_available():
-        print("flash-linear-attention: no CUDA", flush=True)
-        return
-    for case in cases:
-        if (
-            case.precision == "fast"
-            and case.kind != "decode"
-            and case.part in ("forward", "backward")
-            and not late(case)
-        ):
-            run_peer(case)
+    for name, make in kda_peer.CALLS.items():
+        begin = time.perf_counter()
+        call = make()
+        call()
+        torch.cuda.synchronize()
+        first_seconds = time.perf_counter() - begin
+        seconds = settled_seconds(call, torch.cuda.synchronize)
+        ratio = f"{seconds / ours[name]:.2f}x" if name in ours else "vkml not timed"
+        print(
+            f"flash-linear-attention {name:45} {1e3 * seconds:9.3f} ms  {ratio}  (first call {first_seconds:.0f} s)",
+            flush=True,
+        )
 
 
 RUN = {"forward": run_forward, "backward": run_backward, "decode": run_decode}
@@ -305,15 +283,22 @@ def main() -> None:
         return passed > options.seconds
 
     cases = [c for c in (SMALL if options.small else CASES) if c.precision in options.precision]
+    peer = "peer" in options.only and not options.small
+    if peer and (reason := kda_peer.missing()):
+        print(f"flash-linear-attention: {reason}", flush=True)
+        peer = False
+    if peer:
+        print(f"flash-linear-attention compiled in {kda_peer.compile_all():.0f} s", flush=True)
+    ours: dict[str, float] = {}
     for case in cases:
         if case.part not in options.only or late(case):
             continue
         try:
-            RUN[case.kind](case, options.device, oracle)
+            ours[str(case)] = RUN[case.kind](case, options.device, oracle)
         except vkml.OutOfMemoryError as e:
             print(f"{case!s:50} {e}", flush=True)
-    if "peer" in options.only and not options.small:
-        peers(cases, late)
+    if peer:
+        run_peers(ours)
     print(f"{time.perf_counter() - begin:.0f} s", flush=True)
 
 

@@ -1,4 +1,8 @@
-"""Timing: warm first, then medians of samples long enough to measure, the peers in turn within one process."""
+"""Timing: warm first, then medians of samples long enough to measure, the peers in turn within one process.
+
+A turn is long: what ran before decides the clock, because a GPU at its power limit slows down for tens of milliseconds.
+So each library first runs unrecorded until the device has settled to what that library draws.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,11 @@ import vkml
 
 WARM_SECONDS = 0.2  # an idle GPU clocks low
 SAMPLE_SECONDS = 1e-2  # the wait at its end, some 50 us, is part of it
-TOTAL_SECONDS = 0.3
-FEWEST_SAMPLES = 5
+TURNS = 3
+SETTLE_SECONDS = 0.1  # of each turn, not recorded
+TURN_SECONDS = 0.1
+FEWEST_SAMPLES = 2  # of each turn
+LONGEST_SECONDS = 20
 PROFILED_CALLS = 10
 
 
@@ -46,17 +53,26 @@ def warm(runner: Runner) -> int:
     return calls
 
 
+def turn(runner: Runner, calls: int, settle: float) -> list[float]:
+    """Samples after `settle` seconds of the same work."""
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < settle:
+        runner.sample(calls)
+    samples, begin = [runner.sample(calls)], time.perf_counter()
+    while time.perf_counter() - begin < TURN_SECONDS or len(samples) < FEWEST_SAMPLES:
+        samples.append(runner.sample(calls))
+    return samples
+
+
 def measure(runners: Sequence[Runner]) -> list[float]:
-    """The median seconds per call of each, sampled in turn so that all meet the same machine."""
+    """The median seconds per call of each, in turns, so that a drift of the machine meets all."""
     calls = [warm(r) for r in runners]
     samples: list[list[float]] = [[] for _ in runners]
     begin = time.perf_counter()
-    while time.perf_counter() - begin < TOTAL_SECONDS * len(runners) or len(samples[0]) < FEWEST_SAMPLES:
+    for _ in range(TURNS):
         for runner, count, times in zip(runners, calls, samples, strict=True):
-            if len(runners) > 1:
-                runner.sample(1)  # a device that turns to another context loses 0.2 ms or more, which is nobody's
-            times.append(runner.sample(count))
-        if time.perf_counter() - begin > 20 and len(samples[0]) >= 2:
+            times.extend(turn(runner, count, SETTLE_SECONDS if len(runners) > 1 else 0))
+        if time.perf_counter() - begin > LONGEST_SECONDS:
             break
     return [statistics.median(times) for times in samples]
 
