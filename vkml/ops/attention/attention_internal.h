@@ -51,7 +51,7 @@ Problem place(const Call& call);
 Spec spec_of(const Call& call, const Problem& p, std::uint64_t last = 0);
 
 /// Rows of the table attention.path.
-enum class Path : std::uint8_t { tiled, split, wide, narrow, composed };
+enum class Path : std::uint8_t { tiled, split, cooperative, emulated, wide, narrow, composed };
 Path choose_path(const Call& call, const Problem& p);
 /// Of the table attention_backward.path, on Vulkan: tiles of 64 rows, else of 32.
 bool takes_wide_backward(const Call& call, const Problem& p);

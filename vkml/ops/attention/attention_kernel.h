@@ -2,6 +2,7 @@
 #include "vkml/ops/attention/attention.spv.h"
 #include "vkml/ops/attention/attention_args.h"
 #include "vkml/ops/attention/attention_backward.spv.h"
+#include "vkml/ops/attention/attention_coopmat.spv.h"
 #include "vkml/ops/attention/attention_delta.spv.h"
 #include "vkml/ops/attention/attention_merge.spv.h"
 #include "vkml/ops/attention/attention_split.spv.h"
@@ -16,6 +17,11 @@ void delta_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 void backward_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 
 inline constexpr Kernel wide_kernel{"attention", spv::attention_wide};
+/// Up to 64 and up to 128 columns, on cooperative matrices and with those emulated.
+inline constexpr Kernel coopmat_kernels[] = {{"attention_coopmat", spv::attention_coopmat_64},
+                                             {"attention_coopmat", spv::attention_coopmat_128}};
+inline constexpr Kernel emulated_kernels[] = {{"attention_coopmat", spv::attention_coopmat_64_emulated},
+                                              {"attention_coopmat", spv::attention_coopmat_128_emulated}};
 inline constexpr Kernel narrow_kernel{"attention", spv::attention_narrow, forward_cpu};
 inline constexpr Kernel split_kernel{"attention_split", spv::attention_split};
 inline constexpr Kernel merge_kernel{"attention_merge", spv::attention_merge};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::int64_t kMostStride = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kMostWidth = 256, kMostWide = 128;  // columns of the Vulkan kernels
 constexpr std::uint32_t kWideShared = 20480;               // bytes
+constexpr std::uint32_t kMatrixShared = 49152, kEmulatedShared = 24576;
 constexpr std::int64_t kSplitRows = 16, kSplitColumns = 512;
 
 /// Strides of a view along [B, heads, rows, columns]; false if the outer axes have no common one, or one is too long.
@@ -142,6 +144,39 @@ const char* refuses_split(const Choice& c, const Limits& limits) {
     return c.p->S < kSplitColumns ? "too few keys to share out" : nullptr;
 }
 
+/// What the kernels on cooperative matrices need of the tensors.
+const char* refuses_matrices(const Choice& c, const Limits& limits, Path path) {
+    if (const char* why = refuses_vulkan(c, limits, path)) return why;
+    const DType dtype = c.call->query.dtype();
+    if (dtype != DType::f16 && dtype != DType::bf16) return "the tensors are not of 16 bits";
+    if (c.p->E > kMostWide || c.p->Ev > kMostWide) return "more than 128 columns do not fit the registers";
+    if (!c.p->vectors) return "a row does not begin at 16 bytes";
+    if (forced.load(std::memory_order_relaxed) == static_cast<int>(path)) return nullptr;
+    return c.p->rows() <= 32 ? "no more rows than a narrow tile has" : nullptr;
+}
+
+const char* refuses_cooperative(const Choice& c, const Limits& limits) {
+    const DType dtype = c.call->query.dtype();
+    const auto fits = [&](const Limits::CooperativeMatrix& m) {
+        return m.m == 16 && m.n == 16 && m.k == 16 && m.operand == dtype && m.accumulator == DType::f32;
+    };
+    const auto& matrices = limits.cooperative_matrices;
+    if (const char* why = refuses_matrices(c, limits, Path::cooperative)) return why;
+    // Its arithmetic is tested by emulation only; until it has run on a device it is no default.
+    if (forced.load(std::memory_order_relaxed) != static_cast<int>(Path::cooperative)) return "not asked for by name";
+    if (std::none_of(matrices.begin(), matrices.end(), fits)) return "the device has no such cooperative matrices";
+    if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
+    if (limits.max_workgroup_invocations < 256 || limits.shared_memory < kMatrixShared)
+        return "256 invocations and 48 KiB of shared memory are needed";
+    return nullptr;
+}
+
+const char* refuses_emulated(const Choice& c, const Limits& limits) {
+    if (forced.load(std::memory_order_relaxed) != static_cast<int>(Path::emulated)) return "the emulation is for tests";
+    if (limits.shared_memory < kEmulatedShared) return "the device has less than 24 KiB of shared memory";
+    return refuses_matrices(c, limits, Path::emulated);
+}
+
 const char* refuses_wide(const Choice& c, const Limits& limits) {
     if (const char* why = refuses_vulkan(c, limits, Path::wide)) return why;
     if (c.p->is_f64) return "tiles of 64 rows are for 32 and 16 bits";
@@ -155,6 +190,8 @@ const char* refuses_narrow(const Choice& c, const Limits& limits) { return refus
 
 constexpr Variant<Choice> kTable[] = {{"tiled", refuses_tiled},
                                       {"split", refuses_split},
+                                      {"cooperative", refuses_cooperative},
+                                      {"emulated", refuses_emulated},
                                       {"wide", refuses_wide},
                                       {"narrow", refuses_narrow},
                                       {"composed", never<Choice>}};
@@ -235,7 +272,7 @@ void force_path(std::string_view name) {
     int path = -1;
     for (int i = 0; i < static_cast<int>(std::size(kTable)); i++)
         if (kTable[i].name == name) path = i;
-    check(name.empty() || path >= 0, "force_path: expected tiled, split, wide, narrow or composed, got ", name);
+    check(name.empty() || path >= 0, "force_path: expected a row of attention.path, got ", name);
     forced.store(path, std::memory_order_relaxed);
 }
 

@@ -1,0 +1,180 @@
+"""scaled_dot_product_attention on cooperative matrices, or with those emulated: weights are rounded to 16 bits there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_reference import np_attention, np_gradients, np_weights, spread
+from helpers import assert_same_bits, assert_within, rounded, spacing, tensor, to_numpy
+from vkml.nn.functional import scaled_dot_product_attention as attention
+
+import vkml
+from vkml import _core
+
+HALVES = ["float16", "bfloat16"]
+UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-7}  # of a weight: bfloat16 is cut off, not rounded
+
+
+@pytest.fixture(autouse=True)
+def matrices(vulkan: str) -> Iterator[str]:
+    """The row of attention.path to force."""
+    row = "cooperative"
+    if refusal(vulkan, row):
+        row = "emulated"
+        if refusal(vulkan, row):
+            pytest.skip("the emulation needs 24 KiB of shared memory")
+    _core._force_attention_path(row)
+    yield row
+    _core._force_attention_path("")
+
+
+def refusal(device: str, row: str) -> bool:
+    x = vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=device)
+    _core._force_attention_path(row)
+    return chosen(lambda: attention(x, x, x)) != row
+
+
+def chosen(call: Any) -> str:
+    vkml.record_decisions()
+    call()
+    vkml.stop_recording_decisions()
+    return [d for d in vkml.decisions() if d["site"] == "attention.path"][-1]["chose"]
+
+
+def arrays(rng: np.random.Generator, dtype: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
+    return [rounded(rng.uniform(-2, 2, s), dtype) for s in shapes]
+
+
+def heads(b: int, h: int, n: int, s: int, e: int, ev: int) -> tuple[tuple[int, ...], ...]:
+    return (b, h, n, e), (b, h, s, e), (b, h, s, ev)
+
+
+def check(values: list[np.ndarray], dtype: str, row: str, device: str, mask: np.ndarray | None = None,
+          **kwargs: Any) -> vkml.Tensor:  # fmt: skip
+    """Values within the rounding of the weights and of the output."""
+    xs = [tensor(a, dtype, device) for a in values]
+    m = None
+    if mask is not None:
+        m = vkml.tensor(mask, device=device) if mask.dtype == bool else tensor(mask, "float32", device)
+    outs: list[vkml.Tensor] = []
+    assert chosen(lambda: outs.append(attention(*xs, attn_mask=m, **kwargs))) == row
+    want = np_attention(*values, mask, **kwargs)
+    h = values[0].shape[-3]
+    k, v = spread(values[1], h), spread(values[2], h)
+    kwargs.pop("enable_gqa", None)
+    weights = np_weights(values[0], k, mask, **kwargs)
+    limit = UNIT[dtype] * (weights @ np.abs(v) + np.abs(want)) + spacing(want, dtype) + 1e-5
+    assert_within(to_numpy(outs[0]), want, limit, f"{dtype} {row}")
+    return outs[0]
+
+
+SIZES = [(33, 1), (33, 31), (63, 65), (65, 64), (129, 127), (257, 200)]
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("e", [64, 128])
+@pytest.mark.parametrize(("L", "S"), SIZES)
+def test_sizes(matrices: str, vulkan: str, rng: np.random.Generator, L: int, S: int, e: int, dtype: str,
+               is_causal: bool) -> None:  # fmt: skip
+    check(arrays(rng, dtype, *heads(1, 2, L, S, e, e)), dtype, matrices, vulkan, is_causal=is_causal)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize(("E", "Ev"), [(8, 8), (16, 40), (72, 128), (128, 24), (64, 48), (96, 96)])
+def test_widths_are_filled_up(matrices: str, vulkan: str, rng: np.random.Generator, E: int, Ev: int,
+                              dtype: str) -> None:  # fmt: skip
+    check(arrays(rng, dtype, *heads(1, 2, 70, 75, E, Ev)), dtype, matrices, vulkan)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("kind", ["bool", "float"])
+@pytest.mark.parametrize("shape", [(70,), (1, 70), (50, 1), (2, 3, 50, 70), (3, 1, 70)], ids=str)
+def test_masks(matrices: str, vulkan: str, rng: np.random.Generator, shape: tuple[int, ...], kind: str,
+               dtype: str) -> None:  # fmt: skip
+    mask = rng.random(shape) < 0.6 if kind == "bool" else rounded(rng.uniform(-3, 3, shape), "float32")
+    check(arrays(rng, dtype, *heads(2, 3, 50, 70, 64, 64)), dtype, matrices, vulkan, mask)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_fully_masked_row_gives_0(matrices: str, vulkan: str, rng: np.random.Generator, dtype: str) -> None:
+    allowed = rng.random((50, 70)) < 0.5
+    allowed[[0, 3, 49]] = False
+    allowed[7, :64] = False  # nothing in the first tile of keys
+    allowed[8, 64:] = False
+    values = arrays(rng, dtype, *heads(1, 2, 50, 70, 64, 64))
+    for mask in (allowed, np.where(allowed, 0.0, -np.inf)):
+        y = check(values, dtype, matrices, vulkan, mask)
+        assert np.abs(to_numpy(y)[..., [0, 3, 49], :]).max() == 0
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("Hq", "Hkv"), [(6, 2), (4, 1)])
+def test_grouped_heads(matrices: str, vulkan: str, rng: np.random.Generator, Hq: int, Hkv: int,
+                       is_causal: bool) -> None:  # fmt: skip
+    values = arrays(rng, "bfloat16", (2, Hq, 37, 64), (2, Hkv, 70, 64), (2, Hkv, 70, 64))
+    check(values, "bfloat16", matrices, vulkan, is_causal=is_causal, enable_gqa=True)
+
+
+def test_strides(matrices: str, vulkan: str, rng: np.random.Generator) -> None:
+    """[B, T, H, E] read as [B, H, T, E], every second row of a longer one."""
+    stored = arrays(rng, "bfloat16", (2, 70, 3, 64), (2, 80, 3, 64), (2, 80, 3, 64))
+    xs = [tensor(a, "bfloat16", vulkan).transpose(1, 2)[:, :, ::2] for a in stored]
+    outs: list[vkml.Tensor] = []
+    assert chosen(lambda: outs.append(attention(*xs))) == matrices
+    packed = attention(*(x.contiguous() for x in xs))
+    assert_same_bits(outs[0], packed, "strided and packed")
+
+
+def test_same_bits_whatever_the_batch(vulkan: str, rng: np.random.Generator) -> None:
+    values = arrays(rng, "bfloat16", *heads(3, 2, 150, 167, 64, 64))
+    xs = [tensor(a, "bfloat16", vulkan) for a in values]
+    one = attention(*(x[1:2] for x in xs), is_causal=True)
+    for _ in range(2):
+        assert_same_bits(attention(*xs, is_causal=True)[1:2], one, "the output")
+
+
+def test_nan_infinity_and_large_scores(vulkan: str, rng: np.random.Generator) -> None:
+    values = arrays(rng, "bfloat16", *heads(1, 1, 40, 70, 64, 64))
+    values[0][0, 0, 3, 2] = np.nan  # its row only
+    values[0][0, 0, 5] = np.inf
+    values[0][0, 0, 6] *= 1e4
+    got = to_numpy(attention(*(tensor(a, "bfloat16", vulkan) for a in values)))[0, 0]
+    assert np.isnan(got[[3, 5]]).all()
+    rest = np.delete(np.arange(40), [3, 5])
+    values[0][0, 0, [3, 5]] = 0.0
+    assert_within(got[rest], np_attention(*values)[0, 0][rest], 0.05)
+    # A blocked score does not matter, whatever it is.
+    values[1][0, 0, 69] = np.nan
+    mask = np.ones((40, 70), bool)
+    mask[:, 69] = False
+    got = to_numpy(attention(*(tensor(a, "bfloat16", vulkan) for a in values), attn_mask=vkml.tensor(mask, device=vulkan)))
+    values[1][0, 0, 69] = 0.0
+    assert_within(got, np_attention(*values, mask), 0.05)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_dropout_is_that_of_the_composed_form(matrices: str, vulkan: str, rng: np.random.Generator, dtype: str) -> None:
+    xs = [tensor(a, dtype, vulkan) for a in arrays(rng, dtype, *heads(2, 2, 50, 70, 64, 64))]
+    found = []
+    for path in (matrices, "composed"):
+        _core._force_attention_path(path)
+        vkml.manual_seed(7)
+        found.append(to_numpy(attention(*xs, dropout_p=0.3)))
+    assert_within(found[0], found[1], 0.02)
+    _core._force_attention_path(matrices)
+    assert np.abs(found[0] - to_numpy(attention(*xs))).max() > 0.1
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_gradients_from_its_output(vulkan: str, rng: np.random.Generator, dtype: str, is_causal: bool) -> None:
+    values = arrays(rng, dtype, *heads(1, 2, 50, 70, 64, 64))
+    xs = [tensor(a, dtype, vulkan, True) for a in values]
+    g = rounded(rng.integers(-8, 9, (1, 2, 50, 64)) / 8, dtype)
+    got = vkml.grad([attention(*xs, is_causal=is_causal)], xs, [tensor(g, dtype, vulkan)])
+    for name, x, e in zip("qkv", got, np_gradients(g, *values, is_causal=is_causal), strict=True):
+        assert_within(to_numpy(x), e, 4 * UNIT[dtype] * np.abs(e).max(), f"gradient of {name}")
