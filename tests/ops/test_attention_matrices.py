@@ -1,4 +1,4 @@
-"""scaled_dot_product_attention on cooperative matrices, or with those emulated: weights are rounded to 16 bits there."""
+"""scaled_dot_product_attention on cooperative matrices, or with those emulated: weights are of 16 bits there."""
 
 from __future__ import annotations
 
@@ -151,7 +151,9 @@ def test_nan_infinity_and_large_scores(vulkan: str, rng: np.random.Generator) ->
     values[1][0, 0, 69] = np.nan
     mask = np.ones((40, 70), bool)
     mask[:, 69] = False
-    got = to_numpy(attention(*(tensor(a, "bfloat16", vulkan) for a in values), attn_mask=vkml.tensor(mask, device=vulkan)))
+    got = to_numpy(
+        attention(*(tensor(a, "bfloat16", vulkan) for a in values), attn_mask=vkml.tensor(mask, device=vulkan))
+    )
     values[1][0, 0, 69] = 0.0
     assert_within(got, np_attention(*values, mask), 0.05)
 

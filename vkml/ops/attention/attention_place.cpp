@@ -162,8 +162,6 @@ const char* refuses_cooperative(const Choice& c, const Limits& limits) {
     };
     const auto& matrices = limits.cooperative_matrices;
     if (const char* why = refuses_matrices(c, limits, Path::cooperative)) return why;
-    // Its arithmetic is tested by emulation only; until it has run on a device it is no default.
-    if (forced.load(std::memory_order_relaxed) != static_cast<int>(Path::cooperative)) return "not asked for by name";
     if (std::none_of(matrices.begin(), matrices.end(), fits)) return "the device has no such cooperative matrices";
     if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
     if (limits.max_workgroup_invocations < 256 || limits.shared_memory < kMatrixShared)
@@ -188,13 +186,10 @@ const char* refuses_wide(const Choice& c, const Limits& limits) {
 
 const char* refuses_narrow(const Choice& c, const Limits& limits) { return refuses_vulkan(c, limits, Path::narrow); }
 
-constexpr Variant<Choice> kTable[] = {{"tiled", refuses_tiled},
-                                      {"split", refuses_split},
-                                      {"cooperative", refuses_cooperative},
-                                      {"emulated", refuses_emulated},
-                                      {"wide", refuses_wide},
-                                      {"narrow", refuses_narrow},
-                                      {"composed", never<Choice>}};
+constexpr Variant<Choice> kTable[] = {
+    {"tiled", refuses_tiled},       {"split", refuses_split}, {"cooperative", refuses_cooperative},
+    {"emulated", refuses_emulated}, {"wide", refuses_wide},   {"narrow", refuses_narrow},
+    {"composed", never<Choice>}};
 
 const char* refuses_wide_backward(const Choice& c, const Limits& limits) {
     const int name = forced.load(std::memory_order_relaxed);
