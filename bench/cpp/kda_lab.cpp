@@ -1,12 +1,14 @@
 // Times variants of the fast KDA forward's kernels at B1 T8192 H32 beside each other, in one process:
 //     bench_kda_lab <list> [seconds per line] [device]
 // Lines of the list (SPIR-V files built as cmake/compile_kernel.py builds them, with other defines):
-//     prepare <label> <file> [tiles a workgroup] [stop]   the preparation of all tiles alone, to `stop` where the variant knows it
-//     scan <label> <file> <columns>                                 the scan of all tiles alone
-//     chain <label> <prepare file> <scan file> <columns> <slabs> [tiles a workgroup] [scan file of 32 columns for the last slab]
+//     prepare <label> <file> [tiles a workgroup] [stop]   the preparation of all tiles alone, to `stop` where the
+//     variant knows it scan <label> <file> <columns>                                 the scan of all tiles alone chain
+//     <label> <prepare file> <scan file> <columns> <slabs> [tiles a workgroup] [scan file of 32 columns for the last
+//     slab]
 //         the whole forward, with its errors against strict
-//     prototype <label> <file> <entry>                              a preparation or a scan with the prototype's arguments
-//     resident <label> <file> <workgroups>                          a kernel that spins: how many workgroups an SM holds
+//     prototype <label> <file> <entry>                              a preparation or a scan with the prototype's
+//     arguments resident <label> <file> <workgroups>                          a kernel that spins: how many workgroups
+//     an SM holds
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -134,7 +136,8 @@ void prepare(const Data& d, const Kernel& kernel, Slab slab, const Storage& work
     a.q_b = a.k_b = a.v_b = a.g_b = kHeads * kTokens * 128, a.b_b = kHeads * kTokens;
     a.left = kTokens - slab.tile0 * 64, a.widths = (slab.tiles - 1) << 16 | stop, a.heads_packed = kHeads - 1;
     stream(d.query.device())
-        .launch(kernel, DType::bf16, {}, {kHeads * slab.tiles / a_group}, a, {d.query, d.key, d.decay, d.beta}, {workspace});
+        .launch(kernel, DType::bf16, {}, {kHeads * slab.tiles / a_group}, a, {d.query, d.key, d.decay, d.beta},
+                {workspace});
 }
 
 void scan(const Data& d, const Kernel& kernel, Slab slab, const Storage& workspace, std::uint32_t columns) {
@@ -168,7 +171,8 @@ void prototype(const Data& d, const Kernel& kernel, bool scans) {
             .launch(kernel, DType::bf16, {}, {kHeads * 2}, a, {d.workspace[0]}, {d.after, d.output});
     else
         stream(d.query.device())
-            .launch(kernel, DType::bf16, {}, {kHeads * kTiles}, a, {d.query, d.key, d.value, d.decay, d.beta}, {d.workspace[0]});
+            .launch(kernel, DType::bf16, {}, {kHeads * kTiles}, a, {d.query, d.key, d.value, d.decay, d.beta},
+                    {d.workspace[0]});
 }
 
 /// Median and least milliseconds of a call, after a warm-up.
@@ -214,7 +218,9 @@ std::uint64_t bits(const Tensor& a) {
     return h;
 }
 
-void reset(const Data& d) { stream(d.state.device()).copy(d.after.storage(), 0, d.state.storage(), 0, std::size_t{kHeads} * 65536); }
+void reset(const Data& d) {
+    stream(d.state.device()).copy(d.after.storage(), 0, d.state.storage(), 0, std::size_t{kHeads} * 65536);
+}
 
 void run_chain(const Data& d, const Kernel& first, const Kernel& second, std::uint32_t columns, const std::string& plan,
                std::uint32_t a_group, const Kernel* last) {
@@ -236,7 +242,8 @@ void run_chain(const Data& d, const Kernel& first, const Kernel& second, std::ui
     }
 }
 
-/// A line of the list, ready to be timed: pipelines are built and errors known, so that the GPU keeps its clock between lines.
+/// A line of the list, ready to be timed: pipelines are built and errors known, so that the GPU keeps its clock between
+/// lines.
 struct Ready {
     std::string kind{}, label{}, remarks{};
     std::function<void()> call{};
@@ -269,8 +276,8 @@ Ready ready_chain(const Data& d, std::istringstream& words, const std::string& f
     const double o = difference(d.output, d.strict_output), s = difference(d.after, d.strict_state);
     const std::uint64_t one = bits(d.output);
     call();
-    return {.remarks = fmt::format("{}{}  o {:.1e} S {:.1e} {:08x}{}", plan, last ? " narrow" : "", o, s, one & 0xffffffff,
-                                   bits(d.output) == one ? "" : " BITS DIFFER"),
+    return {.remarks = fmt::format("{}{}  o {:.1e} S {:.1e} {:08x}{}", plan, last ? " narrow" : "", o, s,
+                                   one & 0xffffffff, bits(d.output) == one ? "" : " BITS DIFFER"),
             .call = call};
 }
 
