@@ -282,7 +282,7 @@ def main() -> None:
             print(f"{case!s:50} skipped: {passed:.0f} s have passed", flush=True)
         return passed > options.seconds
 
-    cases = [c for c in (SMALL if options.small else CASES) if c.precision in options.precision]
+    cases = [c for c in (SMALL if options.small else CASES) if c.kind == "decode" or c.precision in options.precision]
     peer = "peer" in options.only and not options.small
     if peer and (reason := kda_peer.missing()):
         print(f"flash-linear-attention: {reason}", flush=True)
