@@ -60,13 +60,13 @@ const char* refuses_emulated(const FastProblem& f, const Limits&) {
 constexpr Variant<FastProblem> kTable[] = {
     {"cooperative", refuses_cooperative}, {"emulated", refuses_emulated}, {"strict", never<FastProblem>}};
 
-/// Lengths of the slabs, in tiles. The last scan runs alone, so the last slabs shrink: 44, 36, 28, 20 of 128.
+/// Lengths of the slabs, in tiles. The last scan runs alone, so they shrink: 56, 44, 28 of 128.
 std::vector<std::int64_t> slabs_of(std::int64_t tiles, std::int64_t most) {
     std::vector<std::int64_t> out;
     while (tiles > most * 8 / 3) out.push_back(most), tiles -= most;
     if (tiles <= 8) return out.push_back(tiles), out;
     std::int64_t left = tiles;
-    for (const std::int64_t share : {44, 36, 28}) {
+    for (const std::int64_t share : {56, 44, 28}) {
         const std::int64_t n = std::clamp<std::int64_t>((tiles * share + 127) / 128, 1, std::min(most, left));
         out.push_back(n);
         left -= n;
