@@ -371,7 +371,16 @@ Packs packs(const GemmProblem& p, Pipeline pipeline) {
 
 std::uint32_t gemm_chain(const GemmProblem& p) {
     if (p.precision == Precision::exact) return 32;
-    return p.k < 2048 ? 256 : p.k < 8192 ? 512 : 1024;
+    // In units of 2^-24: C equal terms in a chain cost up to 0.375 C, every further chain one. As few chains as that
+    // allows; no longer ones where split K needs parts.
+    constexpr std::int64_t kLongest = 1376;
+    const std::int64_t k = std::max<std::int64_t>(p.k, 1);
+    const double allowed = 2 * (static_cast<double>(k) / 32 + std::log2(static_cast<double>(k)) + 32);
+    for (std::int64_t chains = (k + kLongest - 1) / kLongest;; chains++) {
+        const std::int64_t chain = ((k + chains - 1) / chains + 31) / 32 * 32;
+        const bool kept = 0.375 * static_cast<double>(std::min(chain, k)) + static_cast<double>(chains - 1) <= allowed;
+        if (chain <= kLongest && kept) return static_cast<std::uint32_t>(chain);
+    }
 }
 
 const char* lacks_cooperative(const Limits& limits, DType dtype) {
