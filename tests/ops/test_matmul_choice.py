@@ -18,7 +18,7 @@ from test_matmul import FLOOR, allowed, bound, chosen, draw
 import vkml
 from vkml import _core
 
-# They add in one order: chains of 256, 512 or 1024 terms, one chain after another.
+# They add in one order: chains of terms, one chain after another.
 ONE_ORDER = ["gemm_naive", "gemm_tiled", "gemm_db", "gemm_reg", "gemm_small", "gemm_medium", "gemm_large",
              "gemm_split_k_small", "gemm_split_k_medium", "gemm_split_k_large"]  # fmt: skip
 ON_THE_FLOOR = {"gemm_naive", "gemm_small", "gemm_split_k_small"}
