@@ -44,7 +44,9 @@ def logged(call: Callable[[], Any], site: str) -> list[dict[str, Any]]:
     return [d for d in vkml.decisions() if d["site"] == site]
 
 
-@pytest.mark.parametrize("size", [(130, 600, 68), (65, 1030, 129), (33, 4096, 36), (5, 2100, 33), (70, 48, 66)], ids=str)
+@pytest.mark.parametrize(
+    "size", [(130, 600, 68), (65, 1030, 129), (33, 4096, 36), (5, 2100, 33), (70, 48, 66)], ids=str
+)
 def test_pipelines_give_one_answer(vulkan: str, force: Callable[[str], None], size: tuple[int, int, int]) -> None:
     m, k, n = size
     x, y = tensor(draw(m, k), device=vulkan), tensor(draw(k, n, seed=1), device=vulkan)

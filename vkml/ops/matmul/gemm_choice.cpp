@@ -371,15 +371,16 @@ Packs packs(const GemmProblem& p, Pipeline pipeline) {
 
 std::uint32_t gemm_chain(const GemmProblem& p) {
     if (p.precision == Precision::exact) return 32;
-    // In units of 2^-24: C equal terms in a chain cost up to 0.375 C, every further chain one. As few chains as that
-    // allows; no longer ones where split K needs parts.
-    constexpr std::int64_t kLongest = 1376;
-    const std::int64_t k = std::max<std::int64_t>(p.k, 1);
-    const double allowed = 2 * (static_cast<double>(k) / 32 + std::log2(static_cast<double>(k)) + 32);
-    for (std::int64_t chains = (k + kLongest - 1) / kLongest;; chains++) {
-        const std::int64_t chain = ((k + chains - 1) / chains + 31) / 32 * 32;
-        const bool kept = 0.375 * static_cast<double>(std::min(chain, k)) + static_cast<double>(chains - 1) <= allowed;
-        if (chain <= kLongest && kept) return static_cast<std::uint32_t>(chain);
+    // Adding C equal terms one after another loses up to 0.375 C units of 2^-24 of the sum (most where it ends a third
+    // into a binade), adding the chains one unit each; allowed are 2 (K / 32 + log2 K + 32). Not above 1408: split K
+    // takes chains as its parts.
+    constexpr std::int64_t kLongest = 1408;
+    const auto terms = static_cast<double>(std::max<std::int64_t>(p.k, 1));
+    const double allowed = 2 * (terms / 32 + std::log2(terms) + 32);
+    for (std::int64_t count = std::max<std::int64_t>((p.k + kLongest - 1) / kLongest, 1);; count++) {
+        const std::int64_t chain = std::max<std::int64_t>((p.k + 32 * count - 1) / (32 * count) * 32, 32);
+        if (chain == 32 || 0.375 * static_cast<double>(chain) + static_cast<double>(count - 1) <= allowed)
+            return static_cast<std::uint32_t>(chain);
     }
 }
 
