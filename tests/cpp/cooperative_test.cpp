@@ -25,10 +25,10 @@ constexpr Kernel coopmat[] = {{"gemm_coopmat", spv::emulated_coopmat_nn},
                               {"gemm_coopmat", spv::emulated_coopmat_nt},
                               {"gemm_coopmat", spv::emulated_coopmat_tn}};
 constexpr Kernel coopmat_large{"gemm_coopmat", spv::emulated_coopmat_large},
-    high_small{"gemm_high", spv::emulated_high_small};
+    coopmat_wide{"gemm_coopmat", spv::emulated_coopmat_wide}, high_small{"gemm_high", spv::emulated_high_small};
 constexpr Kernel coopmat_small[] = {{}, {"gemm_coopmat", spv::emulated_coopmat_small}, {}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
-constexpr CooperativeKernels kernels{coopmat, &coopmat_large, coopmat_small, nullptr, &high_small};
+constexpr CooperativeKernels kernels{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, nullptr, &high_small};
 
 using Values = std::vector<float>;
 
@@ -92,8 +92,8 @@ class Cooperative : public testing::Test {
         const Device device = parse_device("vulkan:0");
         const Tensor extra = cast(from_host(bias.data(), {p.n}, DType::f32, device), dtype);
         record_decisions(8);
-        const Tensor got = gemm("test", upload(a, p.m, p.k, dtype, p.flip_a), upload(b, p.k, p.n, dtype, p.flip_b),
-                                extra, activation);
+        const Tensor got =
+            gemm("test", upload(a, p.m, p.k, dtype, p.flip_a), upload(b, p.k, p.n, dtype, p.flip_b), extra, activation);
         stop_recording_decisions();
         chosen = decisions().back().chose;
         Values out(static_cast<std::size_t>(p.m * p.n));
@@ -134,6 +134,7 @@ TEST_F(Cooperative, SixteenBitProducts) {
     const Run runs[] = {{"gemm_coopmat", DType::f16, {std::begin(kProblems), std::end(kProblems)}},
                         {"gemm_coopmat", DType::bf16, {{131, 70, 67}}},
                         {"gemm_coopmat_large", DType::f16, {{192, 64, 128}, {200, 128, 136}}},
+                        {"gemm_coopmat_wide", DType::f16, {{128, 48, 256}, {136, 40, 264}, {128, 8, 256}}},
                         {"gemm_coopmat_small", DType::f16, {{131, 70, 67}, {128, 128, 64, false, true}}}};
     for (const Run& run : runs)
         for (const Problem& p : run.problems) {
