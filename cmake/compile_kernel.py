@@ -260,9 +260,12 @@ def build_module(args: argparse.Namespace, command: list[str], sources: list[str
     try:
         out.write_bytes(spirv_module.full_addresses(out.read_bytes()))
         problems = spirv_module.unaligned_vectors(out.read_bytes())
+        backwards = spirv_module.negated_steps(out.read_bytes())
     except ValueError as error:
         raise KernelError(f"{where}: {error}") from None
     run_tool([args.spirv_val, *VALIDATE_FLAGS, str(out)], root, "spirv-val", where)
+    if backwards:
+        raise KernelError(f"{where}: {backwards[0]}")
     if problems:
         raise KernelError(
             f"{where}: vector access without its alignment; use loadAligned<N> and storeAligned<N>\n  "

@@ -1,4 +1,4 @@
-"""What the build does with a SPIR-V module after spirv-opt: addresses in full, and a check of alignments."""
+"""What the build does with a SPIR-V module after spirv-opt: addresses in full, and checks of steps and alignments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OP_ENTRY_POINT = 15
 OP_TYPE_INT, OP_TYPE_FLOAT, OP_TYPE_VECTOR, OP_TYPE_POINTER = 21, 22, 23, 32
 OP_CONSTANT, OP_FUNCTION, OP_LOAD, OP_STORE = 43, 54, 61, 62
 OP_ACCESS_CHAIN, OP_PTR_ACCESS_CHAIN, OP_DECORATE = 65, 67, 71
-OP_CONVERT_PTR_TO_U, OP_CONVERT_U_TO_PTR, OP_IADD, OP_IMUL = 117, 120, 128, 132
+OP_CONVERT_PTR_TO_U, OP_CONVERT_U_TO_PTR, OP_SNEGATE, OP_IADD, OP_IMUL = 117, 120, 126, 128, 132
 ARRAY_STRIDE, PHYSICAL_STORAGE_BUFFER = 6, 5349
 ALIGNED = 0x2  # the bit in the memory operand mask that a literal follows
 
@@ -129,6 +129,22 @@ def full_addresses(code: bytes) -> bytes:
 
 def instruction(op: int, *operands: int) -> list[int]:
     return [(len(operands) + 1) << 16 | op, *operands]
+
+
+def negated_steps(code: bytes) -> list[str]:
+    """One line per step of a pointer by a negated 32-bit unsigned integer: Slang's `p - n`.
+
+    NVIDIA's driver 580 takes it as unsigned, 2^32 - n elements ahead; Mesa as signed.
+    """
+    unsigned, negated, problems = set(), set(), []
+    for op, operands in instructions(words_of(code)):
+        if op == OP_TYPE_INT and operands[1:] == (32, 0):
+            unsigned.add(operands[0])
+        elif op == OP_SNEGATE and operands[0] in unsigned:
+            negated.add(operands[1])
+        elif op == OP_PTR_ACCESS_CHAIN and operands[3] in negated:
+            problems.append("a pointer minus a 32-bit unsigned integer; make that uint64_t")
+    return problems
 
 
 # Alignment ------------------------------------------------------------------------------------------------------------

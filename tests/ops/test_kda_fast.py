@@ -98,16 +98,7 @@ def test_correlated_keys(cosine, fast, rng):
     close(got.output, output, CORRELATED, "output")
     close(got.final_state, state, CORRELATED, "final_state")
     for name, g, want in zip(INPUTS, backward_of(case, fast), case.backward(), strict=True):
-        if name != "beta" or cosine <= 0.9:
-            close(g, want, CORRELATED, f"gradient of {name}")
-
-
-@pytest.mark.xfail(
-    reason="the correction of the keys cancels, the rounding of its operands does not: 0.8e-2 to 2.6e-2 were seen"
-)
-def test_gradient_of_beta_with_nearly_parallel_keys(fast, rng):
-    case = case_of(rng, T=128, decay=(-0.04, 0), beta=(1, 1), cosine=0.99)
-    close(backward_of(case, fast).beta, case.backward()[4], CORRELATED, "gradient of beta")
+        close(g, want, CORRELATED, f"gradient of {name}")
 
 
 @pytest.mark.parametrize("chunk_size", [64, 128, 192, 10**6])

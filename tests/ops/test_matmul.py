@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Iterator
 
@@ -328,9 +329,18 @@ def test_long_k(device: str, constant: bool) -> None:
     assert_within(to_numpy(got), a[0] @ b[:, 0], bound(2.0**-23, a[:1], b[:, :1])[0, 0])
 
 
-@pytest.mark.parametrize("k", [256, 1024, 4096, 8192, 20000])
+@pytest.mark.parametrize("k", [250, 256, 257, 600, 1024, 1500, 2048, 3000, 4096, 8192, 20000])
 def test_equal_terms_stay_inside_the_bound(device: str, k: int) -> None:
     """The worst case of a long chain: every addition of a binade rounds the same way."""
+    # The worst of a few constants for one chain; where it would break the bound, the product must not be one.
+    draws = 1 + np.random.default_rng(k).random(200).astype(np.float32)
+    chain = np.add.accumulate(np.broadcast_to(draws, (k, 200)), dtype=np.float32)[-1].astype(np.float64)
+    errors = np.abs(chain / (k * draws.astype(np.float64)) - 1)
+    worst = draws[errors.argmax()]
+    a, b = np.full((33, k), worst, np.float64), np.ones((k, 34))
+    if k >= 1024:
+        assert errors.max() > (k / 32 + math.log2(k) + 32) * 2.0**-23
+    assert_within(to_numpy(tensor(a, device=device) @ tensor(b, device=device)), a @ b, bound(2.0**-23, a, b))
     a, b = np.full((33, k), np.float32(0.1), np.float64), np.full((k, 34), np.float32(0.3), np.float64)
     assert_within(to_numpy(tensor(a, device=device) @ tensor(b, device=device)), a @ b, bound(2.0**-23, a, b))
 

@@ -194,6 +194,18 @@ def test_unaligned_vector_access_is_reported(store: bool) -> None:
     assert spirv_module.unaligned_vectors(spirv(2, 16, 2, store)) == []  # four bytes: one access either way
 
 
+@pytest.mark.parametrize("signed", [0, 1])
+def test_step_by_a_negated_unsigned_integer_is_reported(signed: int) -> None:
+    op = spirv_module.instruction
+    words = [0x07230203, 0x10600, 0, 20, 0]
+    words += op(21, 1, 32, signed)  # %1 = OpTypeInt
+    words += op(22, 2, 32) + op(32, 3, 5349, 2)  # %3: a pointer to floats in device memory
+    words += op(55, 3, 4) + op(55, 1, 5)  # parameters
+    words += op(126, 1, 6, 5)  # %6 = OpSNegate %5
+    words += op(67, 3, 7, 4, 6)  # %7 = OpPtrAccessChain %4 %6
+    assert len(spirv_module.negated_steps(struct.pack(f"<{len(words)}I", *words))) == 1 - signed
+
+
 def chain(index_bits: int, constant: int | None = None, members: tuple[int, ...] = ()) -> bytes:
     """A function that steps a float pointer by an index, a constant or the sum of two."""
     step = spirv_module.instruction

@@ -19,7 +19,7 @@
 namespace vkml::kda {
 namespace {
 
-constexpr std::size_t kSlot = 66048, kSlotBackward = 181248;  // kUsed of kda_fast_common.slang
+constexpr std::size_t kSlot = 66048, kSlotBackward = 189440;  // kUsed of kda_fast_common.slang
 constexpr std::size_t kScratch = 4 * 65536;                   // kScratch of kda_fast_emulated.slang
 
 constexpr FastKernels kCooperative{{"kda_fast_prepare", spv::kda_fast_prepare},
@@ -60,13 +60,13 @@ const char* refuses_emulated(const FastProblem& f, const Limits&) {
 constexpr Variant<FastProblem> kTable[] = {
     {"cooperative", refuses_cooperative}, {"emulated", refuses_emulated}, {"strict", never<FastProblem>}};
 
-/// Lengths of the slabs, in tiles. The last scan runs alone, so the last slabs shrink: 48, 40, 28, 12 of 128.
+/// Lengths of the slabs, in tiles. The last scan runs alone, so they shrink: 56, 44, 28 of 128.
 std::vector<std::int64_t> slabs_of(std::int64_t tiles, std::int64_t most) {
     std::vector<std::int64_t> out;
     while (tiles > most * 8 / 3) out.push_back(most), tiles -= most;
     if (tiles <= 8) return out.push_back(tiles), out;
     std::int64_t left = tiles;
-    for (const std::int64_t share : {48, 40, 28}) {
+    for (const std::int64_t share : {56, 44, 28}) {
         const std::int64_t n = std::clamp<std::int64_t>((tiles * share + 127) / 128, 1, std::min(most, left));
         out.push_back(n);
         left -= n;
@@ -78,9 +78,11 @@ std::vector<std::int64_t> slabs_of(std::int64_t tiles, std::int64_t most) {
 
 std::uint32_t word(std::int64_t n) { return static_cast<std::uint32_t>(std::min<std::int64_t>(n, 0x7fffffff)); }
 
+/// `alone`: with no preparation beside it.
 void scan(const FastProblem& f, const FastKernels& kernels, const FastSlab& part, const Storage& workspace,
-          const KdaOutput& out) {
-    const bool wide = part.heads * 2 >= 64;  // with few heads, narrow slices fill the device better
+          const KdaOutput& out, bool alone) {
+    // Narrow slices fill the device with few heads; wide ones leave units to the preparation. The same bits either way.
+    const bool wide = part.heads * 2 >= (alone ? 128 : 64);
     const std::int64_t spacing = f.spacing >= f.p.T ? f.p.tiles() : f.spacing / kTile;
     const KdaFastScanArgs a{workspace->address,
                             f.value.tensor.address(),
@@ -198,7 +200,7 @@ bool run_forward_fast(std::string_view op, const Problem& p, const Inputs& in, c
     // units.
     fast_prepare(f, kernels.prepare, parts[0], workspaces[0]);
     for (std::size_t i = 0; i < parts.size(); i++) {
-        scan(f, kernels, parts[i], workspaces[i % 2], out);
+        scan(f, kernels, parts[i], workspaces[i % 2], out, i + 1 == parts.size());
         if (i + 1 < parts.size()) fast_prepare(f, kernels.prepare, parts[i + 1], workspaces[(i + 1) % 2]);
     }
     return true;

@@ -17,7 +17,7 @@ struct GemmArgs {
     uint32_t batch, batch_inner;
     uint32_t flags;   // of gemm_flags.h
     uint32_t k_part;  // a multiple of 32; at least k when K is not split
-    uint32_t chain;   // a power of two, at least 32
+    uint32_t chain;   // a multiple of 32
 };
 
 }  // namespace vkml

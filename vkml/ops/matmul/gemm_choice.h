@@ -63,7 +63,7 @@ Packs packs(const GemmProblem& problem, Pipeline pipeline);
 bool is_cooperative(Pipeline pipeline);
 
 /// Terms that are added in one chain before a sum of chains takes over, in all pipelines but gemv and the cooperative
-/// ones: a power of two. With it equal terms, the worst of ordinary data, stay inside the bound for every K, and no
+/// ones: a multiple of 32, and the fewest chains that keep equal terms, the worst of ordinary data, inside the bound. No
 /// pipeline adds in another order.
 std::uint32_t gemm_chain(const GemmProblem& problem);
 

@@ -11,6 +11,7 @@
 #include "vkml/ops/matmul/gemm_large.spv.h"
 #include "vkml/ops/matmul/gemm_pack.spv.h"
 #include "vkml/ops/matmul/gemm_pack_args.h"
+#include "vkml/ops/matmul/gemm_split_columns.spv.h"
 #include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
 
@@ -41,6 +42,10 @@ constexpr Kernel coopmat_small[] = {{"gemm_coopmat", spv::gemm_coopmat_small_nn}
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
     pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
     peak{"gemm_peak", spv::gemm_peak};
+// By the terms of a line that they hold: four for each invocation.
+constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_columns_1024},
+                                    {"gemm_split_columns", spv::gemm_split_columns_2048},
+                                    {"gemm_split_columns", spv::gemm_split_columns_4096}};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
 constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide,
@@ -185,13 +190,27 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
 
 namespace {
 
+/// The kernel that splits lines beside each other in one reading, or null where they are too long for it.
+const Kernel* one_reading(const Limits& limits, const GemmPackArgs& pack) {
+    if (pack.line != 1 || pack.k % 4 != 0 || pack.k < 0 || pack.from % 16 != 0) return nullptr;
+    for (std::uint32_t i = 0; i < 3; i++) {
+        const std::uint32_t threads = 256u << i;
+        if (pack.depth > 4 * threads) continue;
+        const bool fits = limits.max_workgroup_invocations >= threads && limits.max_workgroup_size[0] >= threads &&
+                          limits.shared_memory >= 8 * (threads + 5) * sizeof(float);
+        return fits ? &split_columns[i] : nullptr;
+    }
+    return nullptr;
+}
+
 /// An operand as lines of halves, the peak of each line, and those of parts of K where the lines are neighbours.
 struct Halves {
     Tensor own, lines, peaks, partial;
     GemmPackArgs pack;
 };
 
-/// Where the operand is packed along K, one kernel does all; else this one finds the peaks of parts.
+/// Where the operand is packed along K or its lines are short, one kernel does all; else this one finds the peaks of
+/// parts.
 Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint32_t lines, std::uint32_t depth) {
     pack.batch = pack.batch_inner = 1, pack.outer = pack.inner = 0;
     pack.lines_padded = round_up(pack.lines, lines);
@@ -206,6 +225,11 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
     const Spec spec = plan_pack(on, pack, DType::f32).spec;
     if (reads_along(pack)) {
         on.launch(split_lines, DType::f32, spec, linear_grid(pack.lines_padded), halves.pack, {own},
+                  {halves.lines, halves.peaks});
+        return halves;
+    }
+    if (const Kernel* kernel = one_reading(on.limits(), pack)) {
+        on.launch(*kernel, DType::f32, {}, linear_grid(pack.lines_padded / 8), halves.pack, {own},
                   {halves.lines, halves.peaks});
         return halves;
     }
