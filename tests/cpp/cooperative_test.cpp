@@ -25,10 +25,10 @@ constexpr Kernel coopmat[] = {{"gemm_coopmat", spv::emulated_coopmat_nn},
                               {"gemm_coopmat", spv::emulated_coopmat_nt},
                               {"gemm_coopmat", spv::emulated_coopmat_tn}};
 constexpr Kernel coopmat_large{"gemm_coopmat", spv::emulated_coopmat_large},
-    high_small{"gemm_high", spv::emulated_high_small};
+    coopmat_wide{"gemm_coopmat", spv::emulated_coopmat_wide}, high_small{"gemm_high", spv::emulated_high_small};
 constexpr Kernel coopmat_small[] = {{}, {"gemm_coopmat", spv::emulated_coopmat_small}, {}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
-constexpr CooperativeKernels kernels{coopmat, &coopmat_large, coopmat_small, nullptr, &high_small};
+constexpr CooperativeKernels kernels{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, nullptr, &high_small};
 
 using Values = std::vector<float>;
 
@@ -46,6 +46,19 @@ Values rounded(const Values& values, const Shape& shape, DType dtype) {
     Values out(values.size());
     to_host(cast(cast(from_host(values.data(), shape, DType::f32, cpu), dtype), DType::f32), out.data());
     return out;
+}
+
+double activated(double x, Activation activation) {
+    switch (activation) {
+        case Activation::gelu:
+            return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+        case Activation::gelu_tanh:
+            return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+        case Activation::silu:
+            return x / (1 + std::exp(-x));
+        default:
+            return std::max(x, 0.0);
+    }
 }
 
 struct Problem {
@@ -74,12 +87,13 @@ class Cooperative : public testing::Test {
     }
 
     /// Largest error against float64, in units of sum |a||b|, with a bias that the product must add.
-    double error_of(const Problem& p, const Values& a, const Values& b, DType dtype, const Values& bias) {
+    double error_of(const Problem& p, const Values& a, const Values& b, DType dtype, const Values& bias,
+                    Activation activation = Activation::relu) {
         const Device device = parse_device("vulkan:0");
         const Tensor extra = cast(from_host(bias.data(), {p.n}, DType::f32, device), dtype);
         record_decisions(8);
-        const Tensor got = gemm("test", upload(a, p.m, p.k, dtype, p.flip_a), upload(b, p.k, p.n, dtype, p.flip_b),
-                                extra, Activation::relu);
+        const Tensor got =
+            gemm("test", upload(a, p.m, p.k, dtype, p.flip_a), upload(b, p.k, p.n, dtype, p.flip_b), extra, activation);
         stop_recording_decisions();
         chosen = decisions().back().chose;
         Values out(static_cast<std::size_t>(p.m * p.n));
@@ -93,7 +107,7 @@ class Cooperative : public testing::Test {
                         double(a[static_cast<std::size_t>(i * p.k + k)]) * b[static_cast<std::size_t>(k * p.n + j)];
                     sum += term, size += std::abs(term);
                 }
-                const double error = std::abs(out[static_cast<std::size_t>(i * p.n + j)] - std::max(sum, 0.0));
+                const double error = std::abs(out[static_cast<std::size_t>(i * p.n + j)] - activated(sum, activation));
                 if (!(error <= worst * size)) worst = error / size;
             }
         return worst;
@@ -120,6 +134,7 @@ TEST_F(Cooperative, SixteenBitProducts) {
     const Run runs[] = {{"gemm_coopmat", DType::f16, {std::begin(kProblems), std::end(kProblems)}},
                         {"gemm_coopmat", DType::bf16, {{131, 70, 67}}},
                         {"gemm_coopmat_large", DType::f16, {{192, 64, 128}, {200, 128, 136}}},
+                        {"gemm_coopmat_wide", DType::f16, {{128, 48, 256}, {136, 40, 264}, {128, 8, 256}}},
                         {"gemm_coopmat_small", DType::f16, {{131, 70, 67}, {128, 128, 64, false, true}}}};
     for (const Run& run : runs)
         for (const Problem& p : run.problems) {
@@ -131,6 +146,22 @@ TEST_F(Cooperative, SixteenBitProducts) {
             EXPECT_LT(error_of(p, a, b, run.dtype, bias), run.dtype == DType::f16 ? 0x1p-11 : 0x1p-8);
             EXPECT_EQ(chosen, run.name);
         }
+}
+
+// Sums of a few terms, so that all of the curve and both tails are met.
+TEST_F(Cooperative, ActivationsOfHalvesAreAsGoodAsHalves) {
+    force_gemm("gemm_coopmat");
+    for (const Problem& p : {Problem{131, 3, 67}, Problem{128, 32, 128}})
+        for (const Activation activation : {Activation::gelu, Activation::gelu_tanh, Activation::silu})
+            for (const DType dtype : {DType::f16, DType::bf16}) {
+                if (dtype == DType::bf16 && p.k != 3) continue;  // emulated in one layout
+                SCOPED_TRACE(static_cast<int>(activation));
+                const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, dtype),
+                             b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, dtype),
+                             bias = rounded(draw(p.n, 3), {p.n}, dtype);
+                EXPECT_LT(error_of(p, a, b, dtype, bias, activation), dtype == DType::f16 ? 0x1p-11 : 0x1p-8);
+                EXPECT_EQ(chosen, "gemm_coopmat");
+            }
 }
 
 TEST_F(Cooperative, SplitKAddsTheParts) {

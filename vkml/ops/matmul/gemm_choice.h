@@ -26,13 +26,14 @@ enum class Pipeline : std::uint8_t {
     split_k_small,
     coopmat,
     coopmat_large,
+    coopmat_wide,
     coopmat_small,
     split_k_coopmat,  // coopmat in parts of K
     split_k_coopmat_small,
     high,
     high_small,
 };
-inline constexpr int kPipelines = 20;
+inline constexpr int kPipelines = 21;
 std::string_view pipeline_name(Pipeline pipeline);
 
 /// What the choice may look at.

@@ -91,7 +91,11 @@ void launch_plain(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
     // One order of sums whether or not the lines are aligned: a row alone may be where its matrix is not.
     const bool chained = !exact && p.problem.dtype != DType::f64 && is_floating(p.problem.dtype);
     const std::uint32_t threads = std::min(256u, on.limits().max_workgroup_invocations);
-    const Spec spec{static_cast<std::uint32_t>(p.activation), threads, vectors_along_k(p)};
+    const bool aligned = vectors_along_k(p);
+    // Elements of one turn of the kernel's loop: 4 vectors of 4, or 2 of 8. Rows are along one axis of the grid.
+    const bool whole =
+        aligned && args.n == 1 && args.batch == 1 && args.m <= kGridFold && args.k > 0 && args.k % (threads * 16) == 0;
+    const Spec spec{static_cast<std::uint32_t>(p.activation), threads, aligned, whole};
     on.launch(chained ? gemv_vector_kernel : kernels[0][exact], p.problem.dtype, chained ? spec : Spec{},
               linear_grid(count), args, {p.a, p.b, p.bias}, {p.c});
 }

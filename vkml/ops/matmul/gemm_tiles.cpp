@@ -34,6 +34,8 @@ constexpr Kernel coopmat_nn_nt_tn[] = {{"gemm_coopmat", spv::gemm_coopmat_nn},
 constexpr Kernel coopmat_large[] = {{"gemm_coopmat", spv::gemm_coopmat_large_nn},
                                     {"gemm_coopmat", spv::gemm_coopmat_large_nt},
                                     {"gemm_coopmat", spv::gemm_coopmat_large_tn}};
+constexpr Kernel coopmat_wide[] = {
+    {"gemm_coopmat", spv::gemm_coopmat_wide_nn}, {}, {"gemm_coopmat", spv::gemm_coopmat_wide_tn}};
 constexpr Kernel coopmat_small[] = {{"gemm_coopmat", spv::gemm_coopmat_small_nn},
                                     {"gemm_coopmat", spv::gemm_coopmat_small_nt},
                                     {"gemm_coopmat", spv::gemm_coopmat_small_tn}};
@@ -46,7 +48,8 @@ constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_colum
                                     {"gemm_split_columns", spv::gemm_split_columns_4096}};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
-constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_small, &high, &high_small};
+constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide,
+                                       coopmat_small,    &high,         &high_small};
 std::atomic<const CooperativeKernels*> emulated{nullptr};
 
 const CooperativeKernels& cooperative() {
@@ -67,6 +70,8 @@ const Kernel* kernels_of(Pipeline pipeline) {
             return cooperative().coopmat;
         case Pipeline::coopmat_large:
             return cooperative().coopmat_large;
+        case Pipeline::coopmat_wide:
+            return cooperative().coopmat_wide;
         case Pipeline::coopmat_small:
         case Pipeline::split_k_coopmat_small:
             return cooperative().coopmat_small;
