@@ -27,8 +27,12 @@ constexpr Kernel coopmat[] = {{"gemm_coopmat", spv::emulated_coopmat_nn},
 constexpr Kernel coopmat_large{"gemm_coopmat", spv::emulated_coopmat_large},
     coopmat_wide{"gemm_coopmat", spv::emulated_coopmat_wide}, high_small{"gemm_high", spv::emulated_high_small};
 constexpr Kernel coopmat_small[] = {{}, {"gemm_coopmat", spv::emulated_coopmat_small}, {}};
+constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::emulated_coopmat_few_nn},
+                                  {"gemm_coopmat", spv::emulated_coopmat_few_nt},
+                                  {"gemm_coopmat", spv::emulated_coopmat_few_tn}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
-constexpr CooperativeKernels kernels{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, nullptr, &high_small};
+constexpr CooperativeKernels kernels{coopmat,      &coopmat_large, &coopmat_wide, coopmat_small,
+                                     coopmat_few, nullptr,        &high_small};
 
 using Values = std::vector<float>;
 
@@ -125,6 +129,14 @@ constexpr Problem kProblems[] = {{128, 64, 128},
                                  {136, 64, 130, true, true},
                                  {20, 33, 300}};
 
+// Fewer rows or columns than a tile, and ragged edges, which the tile of 64x64 reads where they lie.
+constexpr Problem kFewLines[] = {{16, 1024, 136},
+                                 {5, 1152, 40},
+                                 {16, 1024, 37, false, true},
+                                 {67, 1024, 70, false, true},
+                                 {24, 1024, 40, true, false},
+                                 {72, 1024, 100, true, false}};
+
 TEST_F(Cooperative, SixteenBitProducts) {
     struct Run {
         const char* name;
@@ -135,7 +147,8 @@ TEST_F(Cooperative, SixteenBitProducts) {
                         {"gemm_coopmat", DType::bf16, {{131, 70, 67}}},
                         {"gemm_coopmat_large", DType::f16, {{192, 64, 128}, {200, 128, 136}}},
                         {"gemm_coopmat_wide", DType::f16, {{128, 48, 256}, {136, 40, 264}, {128, 8, 256}}},
-                        {"gemm_coopmat_small", DType::f16, {{131, 70, 67}, {128, 128, 64, false, true}}}};
+                        {"gemm_coopmat_small", DType::f16, {{131, 70, 67}, {128, 128, 64, false, true}}},
+                        {"gemm_split_k_coopmat_small", DType::f16, {std::begin(kFewLines), std::end(kFewLines)}}};
     for (const Run& run : runs)
         for (const Problem& p : run.problems) {
             SCOPED_TRACE(std::string(run.name) + " " + std::to_string(p.m) + " " + std::to_string(p.k));

@@ -140,7 +140,12 @@ Choice split(Pipeline pipeline, const GemmProblem& p, const Limits& limits) {
         // The sums inside a cooperative matrix are one chain anyway: as many parts as the device runs at once.
         const double parts = std::clamp(std::floor(2 * units(limits) / tiles(p, tile_of(pipeline))), 1.0,
                                         std::max(1.0, static_cast<double>(p.k / 512)));
-        per_part = (static_cast<std::int64_t>(std::ceil(static_cast<double>(p.k) / parts)) + 63) / 64 * 64;
+        // Few lines are bound by reading the other operand: four parts keep more of it on its way.
+        const double least =
+            pipeline == Pipeline::split_k_coopmat_small ? std::min(4.0, static_cast<double>(p.k / 2048)) : 1.0;
+        const std::int64_t slice = std::max(64u, tile_of(pipeline).k);
+        per_part = static_cast<std::int64_t>(std::ceil(static_cast<double>(p.k) / std::max(parts, least)));
+        per_part = (per_part + slice - 1) / slice * slice;
     }
     const std::int64_t parts = (p.k + per_part - 1) / per_part;
     return {pipeline, static_cast<std::uint32_t>(std::max<std::int64_t>(parts, 1)),
@@ -236,7 +241,7 @@ const char* unwise_coopmat_wide(const GemmProblem& p, const Limits& limits, Pipe
     return unwise_tile(p, limits, self, 0.9, 0.9);
 }
 const char* unwise_coopmat(const GemmProblem& p, const Limits& limits, Pipeline self) {
-    return unwise_tile(p, limits, self, 1.25, 0.5);
+    return unwise_tile(p, limits, self, 1.25, 0.51);
 }
 /// Parts of 1024 terms, or adding them costs as much as it saves.
 const char* unwise_split_k_coopmat(const GemmProblem& p, const Limits& limits, Pipeline self) {
@@ -244,6 +249,8 @@ const char* unwise_split_k_coopmat(const GemmProblem& p, const Limits& limits, P
     return unwise_tile(p, limits, self, 1.25, 0.7);
 }
 const char* unwise_coopmat_small(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    if (!is_split(self) && p.m <= 64 && !cannot_split(p, limits, Pipeline::split_k_coopmat_small))
+        return "half of its rows would be empty";
     return unwise_tile(p, limits, self, 0.5, 0.1);
 }
 /// Operands of f32 in medium have nowhere else to go.
@@ -356,8 +363,9 @@ Tile tile_of(Pipeline pipeline) {
         case Pipeline::split_k_coopmat:
             return {128, 128, 32, 128, 2 * 128 * 5 * 16};
         case Pipeline::coopmat_small:
-        case Pipeline::split_k_coopmat_small:
             return {128, 64, 64, 256, (128 + 64) * 9 * 16};
+        case Pipeline::split_k_coopmat_small:
+            return {64, 64, 128, 128, (64 + 64) * 17 * 16};
         case Pipeline::high:
             return {128, 128, 32, 256, 2 * 128 * 9 * 16};
         case Pipeline::high_small:
@@ -379,7 +387,8 @@ Packs packs(const GemmProblem& p, Pipeline pipeline) {
     const Tile tile = tile_of(pipeline);
     const std::int64_t slices = pipeline == Pipeline::coopmat_wide ? 8 : tile.k;  // that K must be made of
     const bool all = p.k % slices != 0 || (p.dtype == DType::f32 && is_cooperative(pipeline));
-    Packs result{all || !p.a_aligned || p.m < tile.m, all || !p.b_aligned || p.n < tile.n};
+    const bool any = pipeline == Pipeline::split_k_coopmat_small;  // of fewer lines than a tile
+    Packs result{all || !p.a_aligned || (p.m < tile.m && !any), all || !p.b_aligned || (p.n < tile.n && !any)};
     // No kernel has the first operand packed along its rows and the second along K.
     if (!p.a_along && (p.b_along || result.b)) result.a = true;
     return result;

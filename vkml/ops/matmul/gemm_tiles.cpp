@@ -39,6 +39,9 @@ constexpr Kernel coopmat_wide[] = {
 constexpr Kernel coopmat_small[] = {{"gemm_coopmat", spv::gemm_coopmat_small_nn},
                                     {"gemm_coopmat", spv::gemm_coopmat_small_nt},
                                     {"gemm_coopmat", spv::gemm_coopmat_small_tn}};
+constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::gemm_coopmat_few_nn},
+                                  {"gemm_coopmat", spv::gemm_coopmat_few_nt},
+                                  {"gemm_coopmat", spv::gemm_coopmat_few_tn}};
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
     pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
     peak{"gemm_peak", spv::gemm_peak};
@@ -48,8 +51,8 @@ constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_colum
                                     {"gemm_split_columns", spv::gemm_split_columns_4096}};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
-constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide,
-                                       coopmat_small,    &high,         &high_small};
+constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
+                                       coopmat_few,      &high,         &high_small};
 std::atomic<const CooperativeKernels*> emulated{nullptr};
 
 const CooperativeKernels& cooperative() {
@@ -73,8 +76,9 @@ const Kernel* kernels_of(Pipeline pipeline) {
         case Pipeline::coopmat_wide:
             return cooperative().coopmat_wide;
         case Pipeline::coopmat_small:
-        case Pipeline::split_k_coopmat_small:
             return cooperative().coopmat_small;
+        case Pipeline::split_k_coopmat_small:
+            return cooperative().coopmat_few;
         default:
             return small;
     }

@@ -19,7 +19,7 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
 /// The kernels on cooperative matrices, by layout: both operands row-major, the second packed along K, the first packed
 /// along its rows.
 struct CooperativeKernels {
-    const Kernel *coopmat, *coopmat_large, *coopmat_wide, *coopmat_small;
+    const Kernel *coopmat, *coopmat_large, *coopmat_wide, *coopmat_small, *coopmat_few;
     const Kernel *high, *high_small;
 };
 /// For tests: kernels that need no cooperative matrices, on a device that has none; null ends it.
