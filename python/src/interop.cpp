@@ -160,34 +160,53 @@ struct DlVersioned {
     DlTensor tensor;
 };
 
-/// Refuses a capsule whose fields contradict each other: nanobind reads them unseen.
-void check_capsule(nb::handle capsule) {
-    const DlTensor* found = nullptr;
-    if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
-        found = static_cast<DlTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
-    } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
-        const auto* made = static_cast<DlVersioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
-        if (made->major == 1) found = &made->tensor;
-    }
-    if (!found) return;
-    check(found->ndim >= 0 && found->ndim <= kMaxRank, "from_dlpack: expected rank 0 to ", kMaxRank, ", got ",
-          found->ndim);
-    check(found->shape || found->ndim == 0, "from_dlpack: expected a shape of ", found->ndim, " extents, got NULL");
+struct DlManaged {
+    DlTensor tensor;
+    void* context;
+    void (*deleter)(DlManaged*);
+};
+
+/// Refuses fields that contradict each other: nanobind reads them unseen.
+void check_fields(const DlTensor& t) {
+    check(t.ndim >= 0 && t.ndim <= kMaxRank, "from_dlpack: expected rank 0 to ", kMaxRank, ", got ", t.ndim);
+    check(t.shape || t.ndim == 0, "from_dlpack: expected a shape of ", t.ndim, " extents, got NULL");
     std::int64_t count = 1, bytes = 0, last = 0, reach = 0;
     bool empty = false, fits = true;
-    for (int i = 0; i < found->ndim; i++) {
-        const std::int64_t extent = found->shape[i];
+    for (int i = 0; i < t.ndim; i++) {
+        const std::int64_t extent = t.shape[i];
         check(extent >= 0, "from_dlpack: expected extents >= 0, got ", extent);
         empty |= extent == 0;
         if (extent > 0) fits &= !__builtin_mul_overflow(count, extent, &count);
-        if (extent > 1 && found->strides)
-            fits &= !__builtin_mul_overflow(extent - 1, found->strides[i], &reach) &&
+        if (extent > 1 && t.strides)
+            fits &= !__builtin_mul_overflow(extent - 1, t.strides[i], &reach) &&
                     !__builtin_add_overflow(last, reach, &last);
     }
     fits &= !__builtin_mul_overflow(count, std::int64_t{16}, &bytes) &&
             !__builtin_mul_overflow(last, std::int64_t{16}, &bytes);
     check(fits, "from_dlpack: expected a shape and strides within 2^59 elements, got more");
-    check(empty || found->data, "from_dlpack: expected an address of the elements, got NULL");
+    check(empty || t.data, "from_dlpack: expected an address of the elements, got NULL");
+}
+
+template <class Managed>
+void check_managed(PyObject* capsule, const char* name, const char* used) {
+    auto* made = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+    if constexpr (std::is_same_v<Managed, DlVersioned>)
+        if (made->major != 1) return;
+    try {
+        check_fields(made->tensor);
+    } catch (...) {  // a refused capsule is used up too: its producer gets the memory back
+        PyCapsule_SetName(capsule, used);
+        PyCapsule_SetDestructor(capsule, nullptr);
+        if (made->deleter) made->deleter(made);
+        throw;
+    }
+}
+
+void check_capsule(nb::handle capsule) {
+    if (PyCapsule_IsValid(capsule.ptr(), "dltensor"))
+        check_managed<DlManaged>(capsule.ptr(), "dltensor", "used_dltensor");
+    else if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned"))
+        check_managed<DlVersioned>(capsule.ptr(), "dltensor_versioned", "used_dltensor_versioned");
 }
 
 using Imported = nb::ndarray<>;
