@@ -288,3 +288,16 @@ def test_other_kinds_than_tensors():
         for value, got in (([1], "list"), (None, "None"), (np.ones(1), "ndarray")):
             with pytest.raises(vkml.DTypeError, match=f"^{name}: input: expected a Tensor, got {got}"):
                 getattr(vkml, name)(value, *arguments)
+
+
+def test_diagonals_are_views_of_any_strides(device):
+    base = vkml.arange(60, device=device).reshape(3, 4, 5)
+    for x, axes in ((base.permute(2, 0, 1), (0, 2)), (base[:, ::2, 1:], (1, 2)), (base[1:].mT, (2, 1))):
+        for offset in (-9, -1, 0, 2, 9):
+            got = vkml.diagonal(x, offset, *axes)
+            np.testing.assert_array_equal(to_numpy(got), np.diagonal(to_numpy(x), offset, *axes))
+            got.fill_(7)
+            assert (np.diagonal(to_numpy(x), offset, *axes) == 7).all()
+    w = vkml.ones(4, 3, device=device, requires_grad=True)
+    (w.mT.diagonal(1) * 2).sum().backward()
+    np.testing.assert_array_equal(to_numpy(w.grad), np.eye(4, 3, -1) * 2)

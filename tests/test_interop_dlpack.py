@@ -309,3 +309,39 @@ def test_torch_both_ways(device):
             del x, t, moved
             gc.collect()
             assert back.shape == shape
+
+
+def no_shape(t):
+    t.shape = None
+
+
+def field(name, value):
+    return lambda t: setattr(t, name, value)
+
+
+def extents(*shape):
+    return lambda t: [t.shape.__setitem__(i, n) for i, n in enumerate(shape)]
+
+
+@pytest.mark.parametrize("flags", [None, 0])
+@pytest.mark.parametrize(
+    ("break_it", "error", "text"),
+    [
+        (no_shape, vkml.ShapeError, "expected a shape of 2 extents, got NULL"),
+        (field("data", None), vkml.ShapeError, "expected an address of the elements, got NULL"),
+        (field("ndim", -1), vkml.ShapeError, "expected rank 0 to 8, got -1"),
+        (field("ndim", 9), vkml.ShapeError, "expected rank 0 to 8, got 9"),
+        (extents(-2, 3), vkml.ShapeError, "expected extents >= 0, got -2"),
+        (extents(1 << 62, 3), vkml.ShapeError, "within 2\\^59 elements, got more"),
+        (field("device_type", 99), vkml.DeviceError, "expected memory on the CPU, got DLPack device type 99"),
+    ],
+)
+def test_fields_that_contradict_each_other(break_it, error, text, flags):
+    class Broken(Producer):
+        def __dlpack__(self, **options):
+            capsule = super().__dlpack__(**options)
+            break_it(self.kept[-1].tensor)
+            return capsule
+
+    with pytest.raises(error, match="^from_dlpack: .*" + text):
+        vkml.from_dlpack(Broken(np.ones((2, 3), np.float32), flags=flags))

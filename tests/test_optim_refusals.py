@@ -122,9 +122,26 @@ def test_numbers_of_a_group_that_are_set_later(option):
     group = optimizer.param_groups[0]
     for value in (NAN, INF, "a", None):
         for put in (lambda v: group.__setitem__(option, v), lambda v: group.update({option: v})):
-            with pytest.raises(vkml.ShapeError, match=f"^SGD: {option}: expected a finite number, got"):
+            with pytest.raises(vkml.ShapeError, match=f"^SGD: {option}: expected a finite number( >= 0)?, got"):
                 put(value)
     with pytest.raises(vkml.ShapeError, match=r"^SGD: lr: expected a finite number, got nan"):
         optimizer.lr = NAN
     optimizer.step()
     assert w.tolist() == [0.5]
+
+
+@pytest.mark.parametrize(("kind", "option", "value"), [o for o in OPTIMIZERS if o[1:] != ("lr", -1)])
+def test_a_group_refuses_later_what_its_constructor_refuses(kind, option, value):
+    optimizer = kind([weight()])
+    group = optimizer.param_groups[0]
+    before, saved = dict(group), optimizer.state_dict()
+    saved["param_groups"][0][option] = value
+    for change in (
+        lambda: group.__setitem__(option, value),
+        lambda: group.update({option: value}),
+        lambda: group.__ior__({option: value}),
+        lambda: optimizer.load_state_dict(saved),
+    ):
+        with pytest.raises(vkml.ShapeError, match=rf"{option}: expected .*, got"):
+            change()
+        assert dict(group) == before

@@ -144,6 +144,71 @@ nb::object dlpack(const Tensor& t, nb::handle stream, nb::handle max_version, nb
     return array.attr("__dlpack__")("max_version"_a = nb::borrow(max_version));
 }
 
+/// DLPack's structs, as its ABI fixes them.
+struct DlTensor {
+    void* data;
+    std::int32_t device_type, device_id, ndim;
+    nb::dlpack::dtype dtype;
+    const std::int64_t *shape, *strides;
+    std::uint64_t byte_offset;
+};
+struct DlVersioned {
+    std::uint32_t major, minor;
+    void* context;
+    void (*deleter)(DlVersioned*);
+    std::uint64_t flags;
+    DlTensor tensor;
+};
+
+struct DlManaged {
+    DlTensor tensor;
+    void* context;
+    void (*deleter)(DlManaged*);
+};
+
+/// Refuses fields that contradict each other: nanobind reads them unseen.
+void check_fields(const DlTensor& t) {
+    check(t.ndim >= 0 && t.ndim <= kMaxRank, "from_dlpack: expected rank 0 to ", kMaxRank, ", got ", t.ndim);
+    check(t.shape || t.ndim == 0, "from_dlpack: expected a shape of ", t.ndim, " extents, got NULL");
+    std::int64_t count = 1, bytes = 0, last = 0, reach = 0;
+    bool empty = false, fits = true;
+    for (int i = 0; i < t.ndim; i++) {
+        const std::int64_t extent = t.shape[i];
+        check(extent >= 0, "from_dlpack: expected extents >= 0, got ", extent);
+        empty |= extent == 0;
+        if (extent > 0) fits &= !__builtin_mul_overflow(count, extent, &count);
+        if (extent > 1 && t.strides)
+            fits &= !__builtin_mul_overflow(extent - 1, t.strides[i], &reach) &&
+                    !__builtin_add_overflow(last, reach, &last);
+    }
+    fits &= !__builtin_mul_overflow(count, std::int64_t{16}, &bytes) &&
+            !__builtin_mul_overflow(last, std::int64_t{16}, &bytes);
+    check(fits, "from_dlpack: expected a shape and strides within 2^59 elements, got more");
+    check(empty || t.data, "from_dlpack: expected an address of the elements, got NULL");
+}
+
+template <class Managed>
+void check_managed(PyObject* capsule, const char* name, const char* used) {
+    auto* made = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+    if constexpr (std::is_same_v<Managed, DlVersioned>)
+        if (made->major != 1) return;
+    try {
+        check_fields(made->tensor);
+    } catch (...) {  // a refused capsule is used up too: its producer gets the memory back
+        PyCapsule_SetName(capsule, used);
+        PyCapsule_SetDestructor(capsule, nullptr);
+        if (made->deleter) made->deleter(made);
+        throw;
+    }
+}
+
+void check_capsule(nb::handle capsule) {
+    if (PyCapsule_IsValid(capsule.ptr(), "dltensor"))
+        check_managed<DlManaged>(capsule.ptr(), "dltensor", "used_dltensor");
+    else if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned"))
+        check_managed<DlVersioned>(capsule.ptr(), "dltensor_versioned", "used_dltensor_versioned");
+}
+
 using Imported = nb::ndarray<>;
 
 void drop_import(void* imported) {
@@ -257,6 +322,7 @@ void bind_interop(nb::module_& m, TensorClass& tensor) {
         nb::sig("def _borrow_buffer(array: numpy.ndarray, shape: collections.abc.Sequence[int], dtype: dtype | str) "
                 "-> Tensor | None"));
     m.def("_share", [](nb::handle source) -> nb::object {
+        check_capsule(source);
         Imported array;
         if (!nb::try_cast<Imported>(source, array) || !array.is_valid()) return nb::none();
         Tensor out = share(array);
@@ -264,6 +330,7 @@ void bind_interop(nb::module_& m, TensorClass& tensor) {
     });
     m.def("_vulkan_device_of_cuda", &cuda::vulkan_device);
     m.def("_take_from_cuda", [](nb::handle source) {
+        check_capsule(source);
         nb::ndarray<nb::ro> array;
         check<DTypeError>(nb::try_cast<nb::ndarray<nb::ro>>(source, array) && array.is_valid(),
                           "from_dlpack: expected an unused DLPack capsule, got something else");

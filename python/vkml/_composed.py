@@ -64,7 +64,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The elements input[..., i, i + offset] of two axes, as the last axis; a view where the memory is packed.
+    """The elements input[..., i, i + offset] of two axes, as the last axis; a view.
 
     Raises
     ------
@@ -84,13 +84,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     first, second = _axis("diagonal", dim1, input.ndim, "dim1"), _axis("diagonal", dim2, input.ndim, "dim2")
     if first == second:
         raise _core.ShapeError(f"diagonal: expected two axes, got {dim1} and {dim2}")
-    x = _core.movedim(input, (first, second), (-2, -1))
-    rows, columns = x.shape[-2:]
-    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    if count == 0:
-        return x[..., 0, :0] if rows else x.reshape(*x.shape[:-2], 0)
-    start, step = (offset if offset >= 0 else -offset * columns), columns + 1
-    return x.flatten(-2, -1)[..., start : start + (count - 1) * step + 1 : step]
+    return _core._diagonal(input, offset, first, second)
 
 
 def _check_index(op: str, input: Tensor, index: Tensor, axis: int) -> None:

@@ -25,7 +25,7 @@ class _Group(dict):
     """A parameter group whose numbers reach the device when they are set: a captured step then follows them."""
 
     def __init__(
-        self, values: dict[str, Any], check: Callable[[dict], None], changed: Callable[[_Group], None]
+        self, values: dict[str, Any], check: Callable[[dict, dict], None], changed: Callable[[_Group], None]
     ) -> None:
         super().__init__(values)
         self._check, self._changed = check, changed
@@ -35,7 +35,7 @@ class _Group(dict):
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         values = dict(*args, **kwargs)
-        self._check(values)
+        self._check(self, values)
         super().update(values)
         self._changed(self)
 
@@ -141,7 +141,7 @@ class Optimizer:
                 refuse_setting(self, "params: expected every tensor once, got one twice")
             taken.add(id(p))
         self._check(made)
-        self.param_groups.append(_Group(made, self._check_finite, self._push))
+        self.param_groups.append(_Group(made, self._check_change, self._push))
 
     def _check(self, group: dict[str, Any]) -> None:
         name = type(self).__name__
@@ -157,10 +157,10 @@ class Optimizer:
             for beta in betas:
                 number(f"{name}: betas", beta, below=1.0, wanted="numbers in [0, 1)")
 
-    def _check_finite(self, values: dict[str, Any]) -> None:
-        for option in ("lr", "weight_decay", "eps", "momentum", "dampening", "lr_decay", "momentum_decay"):
-            if option in values:
-                number(f"{type(self).__name__}: {option}", values[option], -math.inf, wanted="a finite number")
+    def _check_change(self, group: dict[str, Any], values: dict[str, Any]) -> None:
+        if "lr" in values:  # a schedule may lead a rate below 0, as in PyTorch
+            number(f"{type(self).__name__}: lr", values["lr"], -math.inf, wanted="a finite number")
+        self._check({**group, **values, "lr": 0.0})
 
     # Settings as the engine takes them --------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state["attributes"], _engines={}, _skip=None)
-        self.param_groups = [_Group(group, self._check_finite, self._push) for group in state["groups"]]
+        self.param_groups = [_Group(group, self._check_change, self._push) for group in state["groups"]]
         self.load_state_dict(state["state"])
 
     def __repr__(self) -> str:

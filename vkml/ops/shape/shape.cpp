@@ -6,6 +6,7 @@
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/fill/fill.h"
 #include "vkml/ops/reduce/reduce.h"
+#include "vkml/ops/shape/diagonal.h"
 
 namespace vkml {
 namespace {
@@ -49,6 +50,22 @@ Tensor recorded_slice(const Tensor& input, const Layout& layout, const Layout& p
                   [shape = input.shape(), packed_layout](const Backward& b) -> Grads {
                       return {scatter_to_layout(b.grad(), shape, packed_layout)};
                   });
+}
+
+/// The diagonal of two axes, as the last one; it starts `row` and `column` elements inside.
+Layout diagonal_of(const Layout& layout, int first, int second, std::int64_t row, std::int64_t column,
+                   std::int64_t count) {
+    Layout out;
+    out.offset = layout.offset;
+    if (count > 0) out.offset += row * layout.strides[first] + column * layout.strides[second];
+    for (int i = 0; i < layout.rank(); i++) {
+        if (i == first || i == second) continue;
+        out.shape.push_back(layout.shape[i]);
+        out.strides.push_back(layout.strides[i]);
+    }
+    out.shape.push_back(count);
+    out.strides.push_back(layout.strides[first] + layout.strides[second]);
+    return out;
 }
 
 }  // namespace
@@ -192,6 +209,18 @@ Tensor narrow(const Tensor& input, std::int64_t dim, std::int64_t start, std::in
     check(length >= 0 && length <= extent - start, "narrow: expected a length in [0, ", extent - start, "], got ",
           length);
     return slice(input, axis, start, start + length);
+}
+
+Tensor diagonal(const Tensor& input, std::int64_t offset, std::int64_t dim1, std::int64_t dim2) {
+    check(input.ndim() >= 2, "diagonal: expected rank >= 2, got ", input.shape());
+    const int first = wrap_dim("diagonal", dim1, input.ndim()), second = wrap_dim("diagonal", dim2, input.ndim());
+    check(first != second, "diagonal: expected two axes, got ", dim1, " and ", dim2);
+    const std::int64_t rows = input.shape()[first], columns = input.shape()[second];
+    offset = std::clamp(offset, -rows, columns);
+    const std::int64_t row = std::max<std::int64_t>(-offset, 0), column = std::max<std::int64_t>(offset, 0),
+                       count = std::min(rows - row, columns - column);
+    return recorded_slice(input, diagonal_of(input.layout(), first, second, row, column, count),
+                          diagonal_of(Layout(input.shape()), first, second, row, column, count));
 }
 
 Tensor detach(const Tensor& input) { return input.view(input.layout()); }

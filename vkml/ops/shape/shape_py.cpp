@@ -1,5 +1,6 @@
 #include "bind.h"
 #include "vkml/ops/copy/copy.h"
+#include "vkml/ops/shape/diagonal.h"
 #include "vkml/ops/shape/shape.h"
 
 VKML_PYTHON(shape) {
@@ -120,6 +121,7 @@ Examples
 >>> vkml.select(vkml.tensor([[1, 2], [3, 4]]), 1, 0)
 tensor([1, 3])
 )");
+    m.def("_diagonal", &diagonal, "input"_a, "offset"_a, "dim1"_a, "dim2"_a);
     both("contiguous", &contiguous, R"(The tensor itself if it is packed, else a packed copy.
 
 Examples
