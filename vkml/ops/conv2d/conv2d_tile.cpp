@@ -57,8 +57,8 @@ void run_tile(const Pass& p) {
         const std::uint64_t groups =
             ceil_div(static_cast<std::uint64_t>(p.outputs), static_cast<std::uint64_t>(tile.m)) *
             ceil_div(args.pixels, static_cast<std::uint64_t>(tile.n)) * args.groups;
-        on.launch(*tile.kernel, p.image.dtype(), Spec{vectors}, linear_grid(groups), args, {p.image, weight, bias},
-                  {p.out});
+        on.launch(*tile.kernel, p.image.dtype(), Spec{vectors, p.channels % 4 == 0}, linear_grid(groups), args,
+                  {p.image, weight, bias}, {p.out});
     }
 }
 
