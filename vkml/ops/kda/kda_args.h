@@ -106,6 +106,7 @@ struct KdaSlot {
         b;  // residuals [64][vp]; attention [64][64], later its gradient; sum of log_decay [kp]; beta [64], then scale
     uint32_t kk, s, du, ds,
         d_o;  // backward only: KK, state before the tile [kp][vp], gradients of U, of the state after, of the output
+    uint32_t sds;     // backward only: sums of both states' products over the columns [kp]
     uint32_t dq, dk;  // backward of grouped heads only: sums over the group
     uint32_t size;
 };
@@ -129,7 +130,8 @@ KDA_FUNCTION KdaSlot kdaSlot(uint32_t kp, uint32_t vp, bool keep, bool grouped) 
     s.du = s.s + kp * vp;
     s.ds = s.du + 64 * vp;
     s.d_o = s.ds + kp * vp;
-    s.dq = s.d_o + 64 * vp;
+    s.sds = s.d_o + 64 * vp;
+    s.dq = s.sds + kp;
     s.dk = s.dq + 64 * kp;
     s.size = !keep ? s.kk : grouped ? s.dk + 64 * kp : s.dq;
     return s;
