@@ -106,8 +106,6 @@ struct KdaSlot {
         b;  // residuals [64][vp]; attention [64][64], later its gradient; sum of log_decay [kp]; beta [64], then scale
     uint32_t kk, s, du, ds,
         d_o;  // backward only: KK, state before the tile [kp][vp], gradients of U, of the state after, of the output
-    uint32_t sds;     // backward only: sums of both states' products over the columns [kp]
-    uint32_t faded;   // the same, over the states once they are used: k and q from a block of 8 rows' start, k to its end [64][kp]
     uint32_t dq, dk;  // backward of grouped heads only: sums over the group
     uint32_t size;
 };
@@ -127,14 +125,11 @@ KDA_FUNCTION KdaSlot kdaSlot(uint32_t kp, uint32_t vp, bool keep, bool grouped) 
     s.gs = s.a + 4096;
     s.b = s.gs + kp;
     s.kk = s.b + 72;
-    s.sds = s.kk + 4096;
-    s.s = s.sds + kp;
-    s.faded = s.s;
+    s.s = s.kk + 4096;
     s.du = s.s + kp * vp;
     s.ds = s.du + 64 * vp;
     s.d_o = s.ds + kp * vp;
     s.dq = s.d_o + 64 * vp;
-    if (s.dq < s.faded + 192 * kp) s.dq = s.faded + 192 * kp;
     s.dk = s.dq + 64 * kp;
     s.size = !keep ? s.kk : grouped ? s.dk + 64 * kp : s.dq;
     return s;

@@ -3,9 +3,6 @@
 #include "vkml/ops/kda/kda_combine.spv.h"
 #include "vkml/ops/kda/kda_decode.spv.h"
 #include "vkml/ops/kda/kda_epilogue.spv.h"
-#include "vkml/ops/kda/kda_gradient_pairs.spv.h"
-#include "vkml/ops/kda/kda_gradient_rows.spv.h"
-#include "vkml/ops/kda/kda_gradient_states.spv.h"
 #include "vkml/ops/kda/kda_prepare.spv.h"
 #include "vkml/ops/kda/kda_prepare_wide.spv.h"
 #include "vkml/ops/kda/kda_reverse.spv.h"
@@ -39,10 +36,6 @@ inline constexpr Kernel reverse_wide_kernel{"kda_reverse", spv::kda_reverse_wide
 inline constexpr Kernel reverse_half_kernel{"kda_reverse", spv::kda_reverse_half, reverse_cpu};
 inline constexpr Kernel reverse_narrow_kernel{"kda_reverse", spv::kda_reverse_narrow, reverse_cpu};
 inline constexpr Kernel epilogue_kernel{"kda_epilogue", spv::kda_epilogue, epilogue_cpu};
-// The epilogue of the wide path, in three steps; never on the CPU.
-inline constexpr Kernel gradient_pairs_kernel{"kda_gradient_pairs", spv::kda_gradient_pairs};
-inline constexpr Kernel gradient_states_kernel{"kda_gradient_states", spv::kda_gradient_states};
-inline constexpr Kernel gradient_rows_kernel{"kda_gradient_rows", spv::kda_gradient_rows};
 inline constexpr Kernel decode_kernel{"kda_decode", spv::kda_decode, decode_cpu};
 
 /// Positions of the specialization constants: innermost strides, then what only the CPU takes this way.

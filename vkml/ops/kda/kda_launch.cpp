@@ -215,17 +215,9 @@ void Launcher::epilogue(const Slab& slab, const KdaGradients& out) {
                       heads_packed(p_),
                       word(slab.head0)};
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, true);
-    const std::uint32_t tiles = word(slab.heads / p_.group() * slab.tiles);
-    if (p_.device.is_cpu() || path_ > 0) {
-        stream_.launch(epilogue_kernel, p_.dtype, spec, {tiles}, a, {query_.tensor, key_.tensor, decay_.tensor},
-                       {workspace_, out.query, out.key, out.value, out.log_decay, out.beta});
-        return;
-    }
-    const std::uint32_t slots = word(slab.heads * slab.tiles), kp = padded(p_, p_.K);
-    stream_.launch(gradient_pairs_kernel, p_.dtype, {}, {slots}, a, {}, {workspace_, out.value, out.beta});
-    stream_.launch(gradient_states_kernel, DType::f32, {}, {slots, 3}, a, {}, {workspace_});
-    stream_.launch(gradient_rows_kernel, p_.dtype, spec, {tiles, (kp + 63) / 64}, a,
-                   {query_.tensor, key_.tensor, decay_.tensor}, {workspace_, out.query, out.key, out.log_decay});
+    stream_.launch(epilogue_kernel, p_.dtype, spec, {word(slab.heads / p_.group() * slab.tiles)}, a,
+                   {query_.tensor, key_.tensor, decay_.tensor},
+                   {workspace_, out.query, out.key, out.value, out.log_decay, out.beta});
 }
 
 }  // namespace vkml::kda
