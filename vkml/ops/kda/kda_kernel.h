@@ -4,6 +4,7 @@
 #include "vkml/ops/kda/kda_decode.spv.h"
 #include "vkml/ops/kda/kda_epilogue.spv.h"
 #include "vkml/ops/kda/kda_prepare.spv.h"
+#include "vkml/ops/kda/kda_prepare_wide.spv.h"
 #include "vkml/ops/kda/kda_reverse.spv.h"
 #include "vkml/ops/kda/kda_reverse_wide.spv.h"
 #include "vkml/ops/kda/kda_scan.spv.h"
@@ -20,6 +21,7 @@ void epilogue_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 void decode_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 
 inline constexpr Kernel prepare_kernel{"kda_prepare", spv::kda_prepare, prepare_cpu};
+inline constexpr Kernel prepare_wide_kernel{"kda_prepare", spv::kda_prepare_wide, prepare_cpu};
 inline constexpr Kernel scan_wide_kernel{"kda_scan", spv::kda_scan_wide, scan_cpu};
 inline constexpr Kernel scan_half_kernel{"kda_scan", spv::kda_scan_half, scan_cpu};
 inline constexpr Kernel scan_narrow_kernel{"kda_scan", spv::kda_scan_narrow, scan_cpu};

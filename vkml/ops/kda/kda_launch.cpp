@@ -22,14 +22,14 @@ std::uint32_t widths_of(const Problem& p, std::int64_t tiles, bool keep) {
            static_cast<std::uint32_t>(keep) << 31;
 }
 
-/// Variants of the two scans: value columns of a workgroup.
+/// Variants of the steps, and value columns of a workgroup of the scans.
 struct Path {
-    const Kernel *scan, *reverse;
+    const Kernel *prepare, *scan, *reverse;
     std::uint32_t columns;
 };
-constexpr Path kPaths[] = {{&scan_wide_kernel, &reverse_wide_kernel, 32},
-                           {&scan_half_kernel, &reverse_half_kernel, 16},
-                           {&scan_narrow_kernel, &reverse_narrow_kernel, 8}};
+constexpr Path kPaths[] = {{&prepare_wide_kernel, &scan_wide_kernel, &reverse_wide_kernel, 32},
+                           {&prepare_kernel, &scan_half_kernel, &reverse_half_kernel, 16},
+                           {&prepare_kernel, &scan_narrow_kernel, &reverse_narrow_kernel, 8}};
 
 std::atomic<int> forced_path{-1};
 bool other_forced(int path) {
@@ -108,7 +108,7 @@ void Launcher::prepare(const Slab& slab, bool keep) {
                      word(p_.T - first), widths_of(p_, slab.tiles, keep),
                      heads_packed(p_),   word(slab.head0)};
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, keep);
-    stream_.launch(prepare_kernel, p_.dtype, spec, {word(slab.heads * slab.tiles)}, a,
+    stream_.launch(*kPaths[path_].prepare, p_.dtype, spec, {word(slab.heads * slab.tiles)}, a,
                    {query_.tensor, key_.tensor, value_.tensor, decay_.tensor, beta_.tensor}, {workspace_});
 }
 
