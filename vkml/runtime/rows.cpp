@@ -20,11 +20,7 @@ constexpr std::uint32_t kLongLanes = 1024;  // invocations on a row that does no
 constexpr std::uint64_t kPartTiles = 2;     // rounds of those in one part of it
 constexpr std::uint64_t kMostParts = 512;
 
-constexpr std::uint32_t kWideLanes = 512;     // with 128 registers each they fill a multiprocessor's
-constexpr std::uint32_t kWidePartTiles = 16;  // a row that is one part is not shared: a fold on the way costs more
-constexpr std::uint32_t kWideMostParts = 128, kWideBatch = 8;  // kBatch of slang/rows_wide.slang
-
-enum Structure : std::size_t { kResident, kWideSplit, kWide, kSplit, kLooped };
+enum Structure : std::size_t { kResident, kSplit, kLooped };
 std::atomic<int> forced{-1};
 
 struct Problem {
@@ -35,27 +31,9 @@ struct Problem {
     std::uint32_t threads;  // the most
     std::uint32_t chunks;   // pieces an invocation holds of a long row
     int only;               // a forced structure, or -1
-    bool wide, second;      // rows_wide.slang can serve; there is a second input
-    WidePieces pieces;      // of its modules
 
     std::uint32_t most_lanes() const { return across ? kSmallGroup / across_rows : threads; }
     std::uint32_t long_lanes() const { return std::min(most_lanes(), kLongLanes); }
-    std::uint32_t wide_lanes() const { return std::min(threads, kWideLanes); }
-    /// Pieces of an invocation in workgroup memory, beside the states of the fold.
-    std::uint32_t wide_held(const Limits& limits) const {
-        const std::uint32_t slots = 12 * wide_slots(limits, kWideMostParts), piece = wide_lanes() * (second ? 32 : 16);
-        return std::min(pieces.held, (limits.shared_memory - std::min(limits.shared_memory, slots)) / piece);
-    }
-    /// States that the folds of `parts` parts share.
-    std::uint32_t wide_slots(const Limits& limits, std::uint32_t parts) const {
-        return kWideBatch * (wide_lanes() / std::max(limits.min_subgroup_size, 1u)) + parts;
-    }
-    std::uint32_t wide_parts(const Limits& limits) const {
-        const std::uint64_t piece = std::uint64_t{wide_lanes()} * width;
-        const std::uint64_t stays = piece * (wide_held(limits) + pieces.chunks - pieces.stream);
-        const std::uint64_t tiles = 2 + ceil_div(cols - std::min(cols, stays), piece * pieces.stream);
-        return static_cast<std::uint32_t>(std::min<std::uint64_t>(ceil_div(tiles, kWidePartTiles), kWideMostParts));
-    }
 };
 
 /// CHUNKS of the modules for long rows: as much as the registers of 1024 invocations take beside the work.
@@ -76,38 +54,17 @@ const char* refuses_resident(const Problem& p, const Limits&) {
                : nullptr;
 }
 
-const char* refuses_filled(const Problem& p, const Limits& limits) {
-    const std::uint64_t rows_per_group = p.across ? p.across_rows : 1;
-    return ceil_div(p.rows, rows_per_group) >= enough_groups(limits) ? "the rows fill the device" : nullptr;
-}
-
-const char* refuses_wide(const Problem& p, const Limits&) {
-    if (!p.wide) return "the rows are not of packed and aligned f32 elements";
-    if (p.only == kWide || p.only == kWideSplit) return nullptr;
-    if (p.only >= 0) return "another structure is forced";
-    return p.cols <= std::uint64_t{p.long_lanes()} * p.width * p.chunks ? "the row fits in a workgroup's registers"
-                                                                        : nullptr;
-}
-
-const char* refuses_wide_split(const Problem& p, const Limits& limits) {
-    if (const char* reason = refuses_wide(p, limits)) return reason;
-    if (p.only >= 0) return p.only == kWideSplit ? nullptr : "another structure is forced";
-    return p.wide_parts(limits) == 1 ? "the row is too short to share" : refuses_filled(p, limits);
-}
-
 const char* refuses_split(const Problem& p, const Limits& limits) {
     if (p.only == kSplit) return nullptr;
     if (p.only >= 0) return "another structure is forced";
     if (p.cols <= std::uint64_t{p.long_lanes()} * p.width * p.chunks * kPartTiles)
         return "the row is too short to share";
-    return refuses_filled(p, limits);
+    const std::uint64_t rows_per_group = p.across ? p.across_rows : 1;
+    return ceil_div(p.rows, rows_per_group) >= enough_groups(limits) ? "the rows fill the device" : nullptr;
 }
 
-constexpr Variant<Problem> structures[] = {{"resident", refuses_resident},
-                                           {"wide_split", refuses_wide_split},
-                                           {"wide", refuses_wide},
-                                           {"split", refuses_split},
-                                           {"looped", never<Problem>}};
+constexpr Variant<Problem> structures[] = {
+    {"resident", refuses_resident}, {"split", refuses_split}, {"looped", never<Problem>}};
 
 bool vectorises(const RowArgs& a, int rank, std::uint32_t width, bool float_parameters) {
     if (a.x_step != 1 || a.inner != 1 || a.cols % width != 0) return false;
@@ -127,27 +84,18 @@ std::uint32_t most_threads(const Limits& limits) {
 
 /// Threads, lanes per row and pieces per lane.
 struct Geometry {
-    std::uint32_t threads, lanes, chunks, parts = 1, held = 0, wide_slots = 0;
+    std::uint32_t threads, lanes, chunks, parts = 1;
 
     /// States that a fold shares (slang/reduce.slang).
     std::uint32_t slots(bool across, const Limits& limits) const {
-        if (wide_slots != 0) return wide_slots;
         return across || lanes < limits.max_subgroup_size ? 2 * threads
                                                           : threads / std::max(limits.min_subgroup_size, 1u);
     }
 };
 
-Geometry geometry(const Problem& p, std::size_t structure, const Limits& limits) {
+Geometry geometry(const Problem& p, std::size_t structure) {
     const std::uint64_t pieces = ceil_div(p.cols, p.width);
     Geometry g{};
-    if (structure == kWide || structure == kWideSplit) {
-        g.threads = g.lanes = p.wide_lanes();
-        g.chunks = p.pieces.chunks;
-        g.parts = p.wide_parts(limits);
-        g.held = p.wide_held(limits);
-        g.wide_slots = p.wide_slots(limits, g.parts);
-        return g;
-    }
     if (structure == kResident) {
         // Four pieces per lane keep enough loads in flight and share the cost of the fold; short rows take a subgroup
         // first.
@@ -170,17 +118,18 @@ Geometry geometry(const Problem& p, std::size_t structure, const Limits& limits)
     return g;
 }
 
-void launch_split(Stream& on, const Kernel& partial, const Kernel& apply, DType dtype, const Spec& spec, Grid grid,
-                  RowArgs args, std::uint64_t parts, UseList reads, UseList writes) {
+void launch_split(Stream& on, const RowKernels& kernels, DType dtype, const Spec& spec, Grid grid, RowArgs args,
+                  std::uint64_t parts, UseList reads, UseList writes) {
     const std::size_t value = dtype == DType::f64 ? 8 : 4;
     const Storage scratch = on.allocate(static_cast<std::size_t>(args.rows * parts) * 3 * value);
     args.scratch = scratch->address;
-    on.launch(partial, dtype, spec, grid, args, reads, {scratch});
+    on.launch(*kernels.partial, dtype, spec, grid, args, reads, {scratch});
     // The second dispatch reads the scratch as well.
     Use all[7] = {scratch, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}, Tensor{}};
     VKML_ASSERT(reads.size() < std::size(all));
     std::copy(reads.begin(), reads.end(), all + 1);
-    on.launch(apply, dtype, spec, grid, args, {all[0], all[1], all[2], all[3], all[4], all[5], all[6]}, writes);
+    on.launch(*kernels.apply, dtype, spec, grid, args, {all[0], all[1], all[2], all[3], all[4], all[5], all[6]},
+              writes);
 }
 
 }  // namespace
@@ -242,44 +191,28 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
               1,
               most_threads(limits),
               long_chunks(x.dtype(), args.second != 0),
-              forced.load(),
-              false,
-              args.second != 0,
-              kernels.pieces};
+              forced.load()};
     p.across_rows =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(std::uint64_t{args.inner}), kAcrossRows));
-    const bool vector = vectorises(args, layout.rank, p.width, float_parameters);
-    p.wide = kernels.wide && x.dtype() == DType::f32 && vector;
     const std::size_t structure = choose(kernels.site, op, structures, p, limits);
-    const Geometry g = geometry(p, structure, limits);
+    const Geometry g = geometry(p, structure);
+    const bool vector = vectorises(args, layout.rank, p.width, float_parameters);
     const std::uint32_t given = (args.weight != 0 ? 1u : 0u) | (args.bias != 0 ? 2u : 0u);
-    const Spec spec{g.threads,
-                    g.lanes,
-                    p.across ? 1u : 0u,
-                    vector ? 1u : 0u,
-                    g.chunks,
-                    rank,
-                    g.parts,
-                    parameters,
-                    flag,
-                    given,
-                    g.slots(p.across, limits),
-                    g.held,
-                    std::max(1u, g.held * g.threads)};
-    const bool shared = structure == kSplit || structure == kWideSplit;
-    const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (shared ? g.parts : 1));
-    const Kernel* kernel[] = {kernels.resident, kernels.wide_partial, kernels.wide, kernels.partial, kernels.looped};
-    if (!shared) return on.launch(*kernel[structure], x.dtype(), spec, grid, args, reads, writes);
-    launch_split(on, *kernel[structure], structure == kSplit ? *kernels.apply : *kernels.wide_apply, x.dtype(), spec,
-                 grid, args, g.parts, reads, writes);
+    const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u,       vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
+                    flag,      given,   g.slots(p.across, limits)};
+    const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));
+    if (structure == kSplit)
+        launch_split(on, kernels, x.dtype(), spec, grid, args, g.parts, reads, writes);
+    else
+        on.launch(structure == kResident ? *kernels.resident : *kernels.looped, x.dtype(), spec, grid, args, reads,
+                  writes);
 }
 
 void force_row_structure(std::string_view name) {
     int found = -1;
-    for (int i = 0; i < static_cast<int>(std::size(structures)); i++)
+    for (int i = 0; i < 3; i++)
         if (structures[i].name == name) found = i;
-    check(found >= 0 || name.empty(),
-          "force_row_structure: expected resident, wide_split, wide, split, looped or nothing, got ", name);
+    check(found >= 0 || name.empty(), "force_row_structure: expected resident, split, looped or nothing, got ", name);
     forced = found;
 }
 

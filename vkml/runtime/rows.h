@@ -11,17 +11,10 @@ namespace vkml {
 
 static_assert(sizeof(RowArgs) <= kMaxPushConstants);
 
-/// CHUNKS, STREAM and HELD of modules of slang/rows_wide.slang.
-struct WidePieces {
-    std::uint32_t chunks, stream, held;
-};
-
-/// The structures of one operator and the name of its choice table ("softmax.rows"). `wide` has f32 modules only.
+/// The four structures of one operator and the name of its choice table ("softmax.rows").
 struct RowKernels {
     std::string_view site;
     const Kernel *resident, *looped, *partial, *apply;
-    const Kernel *wide = nullptr, *wide_partial = nullptr, *wide_apply = nullptr;
-    WidePieces pieces{};
 };
 
 /// Where the rows along axes [axis, axis + count) of a tensor lie. `rank` is 0 when the arguments cannot say it: pack
@@ -40,8 +33,8 @@ inline constexpr int kRowRank = 5, kRowFloatParameters = 7, kRowFlag = 8;
 void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout,
                  bool float_parameters, std::uint32_t flag, UseList reads, UseList writes);
 
-/// For tests: the structure ("resident", "wide_split", "wide", "split", "looped") that is taken wherever it can run;
-/// empty restores the table.
+/// For tests: the structure ("resident", "split", "looped") that is taken wherever it can run; empty restores the
+/// table.
 void force_row_structure(std::string_view name);
 
 /// The two floats whose sum a kernel takes for eps.

@@ -10,9 +10,6 @@ inline constexpr Kernel rms_norm_resident{"rms_norm_resident", spv::rms_norm_res
 inline constexpr Kernel rms_norm_looped{"rms_norm_looped", spv::rms_norm_looped};
 inline constexpr Kernel rms_norm_partial{"rms_norm_partial", spv::rms_norm_partial};
 inline constexpr Kernel rms_norm_apply{"rms_norm_apply", spv::rms_norm_apply};
-inline constexpr Kernel rms_norm_wide{"rms_norm_looped", spv::rms_norm_wide};
-inline constexpr Kernel rms_norm_wide_partial{"rms_norm_partial", spv::rms_norm_wide_partial};
-inline constexpr Kernel rms_norm_wide_apply{"rms_norm_apply", spv::rms_norm_wide_apply};
 inline constexpr Kernel rms_norm_backward_resident{"rms_norm_backward_resident", spv::rms_norm_backward_resident,
                                                    norm_backward_cpu};
 inline constexpr Kernel rms_norm_backward_looped{"rms_norm_backward_looped", spv::rms_norm_backward_looped};
@@ -26,15 +23,7 @@ inline constexpr Kernel rms_norm_parameters_fold{"rms_norm_parameters_fold", spv
 inline constexpr NormKernels rms_norm_kernels{
     "rms_norm",
     kNotCentred,
-    {"rms_norm.rows",
-     &rms_norm_resident,
-     &rms_norm_looped,
-     &rms_norm_partial,
-     &rms_norm_apply,
-     &rms_norm_wide,
-     &rms_norm_wide_partial,
-     &rms_norm_wide_apply,
-     {26, 8, 5}},
+    {"rms_norm.rows", &rms_norm_resident, &rms_norm_looped, &rms_norm_partial, &rms_norm_apply},
     {"rms_norm_backward.rows", &rms_norm_backward_resident, &rms_norm_backward_looped, &rms_norm_backward_partial,
      &rms_norm_backward_apply},
     &rms_norm_parameters_partial,

@@ -13,12 +13,8 @@ inline constexpr Kernel softmax_resident{"softmax_resident", spv::softmax_reside
 inline constexpr Kernel softmax_looped{"softmax_looped", spv::softmax_looped};
 inline constexpr Kernel softmax_partial{"softmax_partial", spv::softmax_partial};
 inline constexpr Kernel softmax_apply{"softmax_apply", spv::softmax_apply};
-inline constexpr Kernel softmax_wide{"softmax_looped", spv::softmax_wide};
-inline constexpr Kernel softmax_wide_partial{"softmax_partial", spv::softmax_wide_partial};
-inline constexpr Kernel softmax_wide_apply{"softmax_apply", spv::softmax_wide_apply};
-inline constexpr RowKernels softmax_rows{"softmax.rows",        &softmax_resident,   &softmax_looped,
-                                         &softmax_partial,      &softmax_apply,      &softmax_wide,
-                                         &softmax_wide_partial, &softmax_wide_apply, {27, 9, 5}};
+inline constexpr RowKernels softmax_rows{"softmax.rows", &softmax_resident, &softmax_looped, &softmax_partial,
+                                         &softmax_apply};
 
 inline constexpr Kernel softmax_backward_resident{"softmax_backward_resident", spv::softmax_backward_resident,
                                                   softmax_backward_cpu};
