@@ -31,7 +31,7 @@ constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::emulated_coopmat_few_nn}
                                   {"gemm_coopmat", spv::emulated_coopmat_few_nt},
                                   {"gemm_coopmat", spv::emulated_coopmat_few_tn}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
-constexpr CooperativeKernels kernels{coopmat,      &coopmat_large, &coopmat_wide, coopmat_small,
+constexpr CooperativeKernels kernels{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
                                      coopmat_few, nullptr,        &high_small};
 
 using Values = std::vector<float>;
