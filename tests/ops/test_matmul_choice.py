@@ -154,8 +154,20 @@ def test_every_refusal_is_in_the_log(vulkan: str) -> None:
     x = tensor(draw(20, 64), device=vulkan)
     entry = logged(lambda: x @ x.T, "matmul.kernel")[-1]
     refused = [reason.split(":")[0] for reason in entry["because"].split("; ")]
-    order = ["gemv", "gemv_columns", "gemm_naive", "gemm_high", "gemm_coopmat_wide", "gemm_coopmat_large",
-             "gemm_coopmat", "gemm_large", "gemm_medium", "gemm_split_k_large", "gemm_small", "gemm_split_k"]  # fmt: skip
+    order = [
+        "gemv",
+        "gemv_columns",
+        "gemm_naive",
+        "gemm_high",
+        "gemm_coopmat_wide",
+        "gemm_coopmat_large",
+        "gemm_coopmat",
+        "gemm_large",
+        "gemm_medium",
+        "gemm_split_k_large",
+        "gemm_small",
+        "gemm_split_k",
+    ]
     assert [name for name in dict.fromkeys(refused) if name in order] == order
     assert entry["instead_of"] == "gemv"
 
