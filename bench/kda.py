@@ -151,18 +151,10 @@ def chosen(run: Callable[[], Any]) -> str:
     return ", ".join(sorted({d["chose"] for d in vkml.decisions() if d["site"] in sites and d["chose"]})) or "cpu"
 
 
-def settled_seconds(call: Callable[[], Any], wait: Callable[[], Any]) -> float:
+def median_seconds(call: Callable[[], Any], wait: Callable[[], Any] = vkml.synchronize) -> float:
     """Warms up longer than other benches: the check before keeps the host busy, and the clock of the GPU falls."""
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < 0.8:
-        call()
-        wait()
-    (seconds,) = measure([Runner(call, wait)])
+    (seconds,) = measure([Runner(call, wait)], warm_seconds=0.8)
     return seconds
-
-
-def median_seconds(call: Callable[[], Any]) -> float:
-    return settled_seconds(call, vkml.synchronize)
 
 
 def first(call: Callable[[], Any]) -> Any:
@@ -249,7 +241,7 @@ def run_peers(ours: dict[str, float]) -> None:
         call()
         torch.cuda.synchronize()
         first_seconds = time.perf_counter() - begin
-        seconds = settled_seconds(call, torch.cuda.synchronize)
+        seconds = median_seconds(call, torch.cuda.synchronize)
         ratio = f"{seconds / ours[name]:.2f}x" if name in ours else "vkml not timed"
         print(
             f"flash-linear-attention {name:45} {1e3 * seconds:9.3f} ms  {ratio}  (first call {first_seconds:.0f} s)",

@@ -42,12 +42,12 @@ class Runner:
         return (time.perf_counter() - begin) / calls
 
 
-def warm(runner: Runner) -> int:
+def warm(runner: Runner, seconds: float) -> int:
     """Warms up and says how many calls make a sample."""
     runner.call()
     runner.wait()
     begin, calls, per_call = time.perf_counter(), 1, 0.0
-    while time.perf_counter() - begin < WARM_SECONDS:
+    while time.perf_counter() - begin < seconds:
         per_call = runner.sample(calls)
         calls = min(max(1, round(SAMPLE_SECONDS / max(per_call, 1e-8))), 4096)
     return calls
@@ -64,9 +64,9 @@ def turn(runner: Runner, calls: int, settle: float) -> list[float]:
     return samples
 
 
-def measure(runners: Sequence[Runner]) -> list[float]:
+def measure(runners: Sequence[Runner], warm_seconds: float = WARM_SECONDS) -> list[float]:
     """The median seconds per call of each, in turns, so that a drift of the machine meets all."""
-    calls = [warm(r) for r in runners]
+    calls = [warm(r, warm_seconds) for r in runners]
     samples: list[list[float]] = [[] for _ in runners]
     begin = time.perf_counter()
     for _ in range(TURNS):
