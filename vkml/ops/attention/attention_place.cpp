@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/shape/shape.h"
+#include "vkml/runtime/cooperative.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/registry.h"
 
@@ -156,13 +156,8 @@ const char* refuses_matrices(const Choice& c, const Limits& limits, Path path) {
 }
 
 const char* refuses_cooperative(const Choice& c, const Limits& limits) {
-    const DType dtype = c.call->query.dtype();
-    const auto fits = [&](const Limits::CooperativeMatrix& m) {
-        return m.m == 16 && m.n == 16 && m.k == 16 && m.operand == dtype && m.accumulator == DType::f32;
-    };
-    const auto& matrices = limits.cooperative_matrices;
     if (const char* why = refuses_matrices(c, limits, Path::cooperative)) return why;
-    if (std::none_of(matrices.begin(), matrices.end(), fits)) return "the device has no such cooperative matrices";
+    if (!has_cooperative_matrices(limits, c.call->query.dtype())) return "the device has no such cooperative matrices";
     if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
     if (limits.max_workgroup_invocations < 256 || limits.shared_memory < kMatrixShared)
         return "256 invocations and 48 KiB of shared memory are needed";

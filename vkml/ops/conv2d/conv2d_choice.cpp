@@ -5,6 +5,7 @@
 #include "vkml/ops/conv2d/conv2d_choice.h"
 #include "vkml/ops/matmul/precision.h"
 #include "vkml/runtime/configuration.h"
+#include "vkml/runtime/cooperative.h"
 #include "vkml/runtime/decisions.h"
 
 namespace vkml::conv {
@@ -64,11 +65,7 @@ bool asked_for(Path self) { return wanted() && wanted()->path == self; }
 
 /// The list of a device's cooperative matrices has the one that the kernels are written for.
 bool has_coopmat(DType dtype, const Limits& limits) {
-    const auto fits = [&](const Limits::CooperativeMatrix& c) {
-        return c.m == 16 && c.n == 16 && c.k == 16 && c.operand == dtype && c.accumulator == DType::f32;
-    };
-    return (dtype == DType::f16 || dtype == DType::bf16) &&
-           std::any_of(limits.cooperative_matrices.begin(), limits.cooperative_matrices.end(), fits) &&
+    return (dtype == DType::f16 || dtype == DType::bf16) && has_cooperative_matrices(limits, dtype) &&
            limits.min_subgroup_size == 32 && limits.max_subgroup_size == 32;
 }
 

@@ -13,6 +13,7 @@
 #include "vkml/ops/kda/kda_fast_reverse.spv.h"
 #include "vkml/ops/kda/kda_fast_scan.spv.h"
 #include "vkml/ops/kda/kda_fast_states.spv.h"
+#include "vkml/runtime/cooperative.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/registry.h"
 
@@ -42,12 +43,6 @@ constexpr FastKernels kEmulated{{"kda_fast_prepare", spv::kda_fast_prepare_emula
                                 kSlotBackward + kScratch};
 
 std::atomic<bool> emulation{false};
-
-bool has_matrices(const Limits& limits) {
-    return std::any_of(limits.cooperative_matrices.begin(), limits.cooperative_matrices.end(), [](const auto& c) {
-        return c.m == 16 && c.n == 16 && c.k == 16 && c.operand == DType::bf16 && c.accumulator == DType::f32;
-    });
-}
 
 const char* refuses_cooperative(const FastProblem& f, const Limits& limits) {
     const char* refusal = refuses_device(limits);
@@ -117,7 +112,8 @@ bool rows_aligned(const Strided& x) {
 
 const char* refuses_device(const Limits& limits) {
     if (emulation.load(std::memory_order_relaxed)) return "the emulation is asked for by name";
-    if (!has_matrices(limits)) return "the device has no 16x16x16 cooperative matrices of bfloat16";
+    if (!has_cooperative_matrices(limits, DType::bf16))
+        return "the device has no 16x16x16 cooperative matrices of bfloat16";
     if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
     if (limits.max_workgroup_invocations < 256 || limits.shared_memory < 49152)
         return "256 invocations and 48 KiB of shared memory are needed";

@@ -7,6 +7,7 @@
 
 #include "vkml/core/error.h"
 #include "vkml/ops/matmul/gemm_product.h"
+#include "vkml/runtime/cooperative.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/grid.h"
 
@@ -348,10 +349,7 @@ bool is_left(Pipeline pipeline) {
 
 const char* lacks_cooperative(const Limits& limits, DType dtype) {
     if (emulates_cooperative()) return nullptr;
-    const auto fits = [&](const Limits::CooperativeMatrix& c) {
-        return c.m == 16 && c.n == 16 && c.k == 16 && c.operand == dtype && c.accumulator == DType::f32;
-    };
-    if (std::none_of(limits.cooperative_matrices.begin(), limits.cooperative_matrices.end(), fits))
+    if (!has_cooperative_matrices(limits, dtype))
         return "the device lists no 16x16x16 cooperative matrices of this dtype with f32 sums";
     if (limits.min_subgroup_size != 32 || limits.max_subgroup_size != 32)
         return "the kernel is written for subgroups of 32";
