@@ -19,7 +19,8 @@ struct AttentionOptions {
 /// mask broadcasts to [..., L, S]: bool is true where attention is allowed, floats are added. A row with nothing
 /// allowed gives 0, and so do its gradients. Tiled (Dao et al., "FlashAttention", NeurIPS 2022): no L x S matrix is
 /// built, forward or backward. Dropout takes the default generator's next draw; its mask is made again, not kept.
-/// With cooperative matrices weights of 16-bit tensors are rounded to their dtype before they meet value.
+/// With cooperative matrices weights of 16-bit tensors are rounded to their dtype before they meet value, and so are
+/// weights and slopes in the backward.
 /// Throws ShapeError, DTypeError, DeviceError.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask = {}, const AttentionOptions& options = {});
