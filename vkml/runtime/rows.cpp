@@ -244,7 +244,8 @@ void force_row_structure(std::string_view name) {
     int found = -1;
     for (int i = 0; i < static_cast<int>(std::size(structures)); i++)
         if (structures[i].name == name) found = i;
-    check(found >= 0 || name.empty(), "force_row_structure: expected resident, wide, split, looped or nothing, got ", name);
+    check(found >= 0 || name.empty(), "force_row_structure: expected resident, wide, split, looped or nothing, got ",
+          name);
     forced = found;
 }
 

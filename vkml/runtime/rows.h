@@ -41,8 +41,8 @@ inline constexpr int kRowRank = 5, kRowFloatParameters = 7, kRowFlag = 8;
 void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout,
                  bool float_parameters, std::uint32_t flag, UseList reads, UseList writes);
 
-/// For tests: the structure ("resident", "wide", "split", "looped") that is taken wherever it can run; empty restores the
-/// table.
+/// For tests: the structure ("resident", "wide", "split", "looped") that is taken wherever it can run; empty restores
+/// the table.
 void force_row_structure(std::string_view name);
 
 /// The two floats whose sum a kernel takes for eps.

@@ -12,7 +12,8 @@ inline constexpr Kernel layer_norm_partial{"layer_norm_partial", spv::layer_norm
 inline constexpr Kernel layer_norm_apply{"layer_norm_apply", spv::layer_norm_apply};
 inline constexpr Kernel layer_norm_wide{"layer_norm_wide", spv::layer_norm_wide};
 inline constexpr Kernel layer_norm_wide_small{"layer_norm_wide", spv::layer_norm_wide_small};
-inline constexpr RowWide layer_norm_wide_modules[] = {{&layer_norm_wide, 512, 27, 5}, {&layer_norm_wide_small, 1024, 12, 1}};
+inline constexpr RowWide layer_norm_wide_modules[] = {{&layer_norm_wide, 512, 27, 5},
+                                                      {&layer_norm_wide_small, 1024, 12, 1}};
 inline constexpr Kernel layer_norm_backward_resident{"layer_norm_backward_resident", spv::layer_norm_backward_resident,
                                                      norm_backward_cpu};
 inline constexpr Kernel layer_norm_backward_looped{"layer_norm_backward_looped", spv::layer_norm_backward_looped};
