@@ -31,15 +31,15 @@ TEST(Pool, SmallFreedBlockRestsWhileOthersAreFreed) {
     FakeBackend backend;
     Pool pool(backend, MemoryKind::device);
     std::vector<Address> seen;
-    for (int i = 0; i < 48; i++) seen.push_back(pool.allocate(1000)->address);
-    for (std::size_t i = 0; i < 16; i++) {
-        EXPECT_EQ(std::count(seen.begin(), seen.begin() + 16, seen[i]), 1);
+    for (int i = 0; i < 24; i++) seen.push_back(pool.allocate(1000)->address);
+    for (std::size_t i = 0; i < 8; i++) {
+        EXPECT_EQ(std::count(seen.begin(), seen.begin() + 8, seen[i]), 1);
+        EXPECT_EQ(seen[i + 8], seen[i]);
         EXPECT_EQ(seen[i + 16], seen[i]);
-        EXPECT_EQ(seen[i + 32], seen[i]);
     }
-    EXPECT_EQ(pool.stats().block_count, 16u);
+    EXPECT_EQ(pool.stats().block_count, 8u);
     for (int i = 0; i < 20; i++) pool.allocate(200000);
-    EXPECT_EQ(pool.stats().block_count, 16u + 5u);
+    EXPECT_EQ(pool.stats().block_count, 8u + 5u);
 }
 
 TEST(Pool, RestingBlocksTakeNoNewDeviceMemory) {
@@ -159,7 +159,7 @@ TEST(Pool, RepeatedStepNeedsNoNewDeviceMemory) {
         std::vector<Storage> step_tensors;
         for (std::size_t bytes : {100u, 5000u, 70000u, 5000u, 1u << 20, 300u})
             step_tensors.push_back(pool.allocate(bytes));
-        if (step == 20) after_first = pool.stats();  // small blocks rest for as long
+        if (step == 8) after_first = pool.stats();  // small blocks rest for as long
     }
     const MemoryStats s = pool.stats();
     EXPECT_EQ(s.device_allocations, after_first.device_allocations);
