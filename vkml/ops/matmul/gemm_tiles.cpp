@@ -45,16 +45,10 @@ constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::gemm_coopmat_few_nn},
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
     pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
     peak{"gemm_peak", spv::gemm_peak};
-// By the terms that they hold of a line: those of so many neighbouring lines for each workgroup.
-struct SplitColumns {
-    Kernel kernel;
-    std::uint32_t depth, threads, lines;
-};
-constexpr SplitColumns split_columns[] = {
-    {{"gemm_split_columns", spv::gemm_split_columns_1024}, 1024, 256, 8},
-    {{"gemm_split_columns", spv::gemm_split_columns_2048}, 2048, 512, 8},
-    {{"gemm_split_columns", spv::gemm_split_columns_4096}, 4096, 1024, 8},
-    {{"gemm_split_columns", spv::gemm_split_columns_8192}, 8192, 512, 4}};
+// By the terms of a line that they hold: four for each invocation.
+constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_columns_1024},
+                                    {"gemm_split_columns", spv::gemm_split_columns_2048},
+                                    {"gemm_split_columns", spv::gemm_split_columns_4096}};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
 constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
@@ -141,8 +135,9 @@ PackPlan plan_pack(const Stream& on, const GemmPackArgs& pack, DType dtype) {
     const std::uint64_t lines = std::uint64_t{pack.batch} * pack.lines_padded;
     const std::uint64_t slices = pack.depth_padded / kPackDepth, tiles = lines / kPackLines * slices;
     const std::uint32_t run = tiles < 16 * std::uint64_t{std::max(on.limits().compute_units, 16u)} ? 1 : 4;
-    return {along, aligned, run, linear_grid(along ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
-                                                         : lines / kPackLines * ceil_div(slices, run))};
+    return {along, aligned, run,
+            linear_grid(along ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
+                              : lines / kPackLines * ceil_div(slices, run))};
 }
 
 }  // namespace
@@ -203,15 +198,14 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
 namespace {
 
 /// The kernel that splits lines beside each other in one reading, or null where they are too long for it.
-const SplitColumns* one_reading(const Limits& limits, const GemmPackArgs& pack) {
+const Kernel* one_reading(const Limits& limits, const GemmPackArgs& pack) {
     if (pack.line != 1 || pack.k % 4 != 0 || pack.k < 0 || pack.from % 16 != 0) return nullptr;
-    for (const SplitColumns& way : split_columns) {
-        if (pack.depth > way.depth) continue;
-        // Eight terms of a round for each invocation, and padding.
-        const std::size_t shared = (std::size_t{8} * way.threads + std::size_t{5} * way.lines) * sizeof(float);
-        const bool fits = limits.max_workgroup_invocations >= way.threads &&
-                          limits.max_workgroup_size[0] >= way.threads && limits.shared_memory >= shared;
-        return fits ? &way : nullptr;
+    for (std::uint32_t i = 0; i < 3; i++) {
+        const std::uint32_t threads = 256u << i;
+        if (pack.depth > 4 * threads) continue;
+        const bool fits = limits.max_workgroup_invocations >= threads && limits.max_workgroup_size[0] >= threads &&
+                          limits.shared_memory >= 8 * (threads + 5) * sizeof(float);
+        return fits ? &split_columns[i] : nullptr;
     }
     return nullptr;
 }
@@ -244,16 +238,17 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
                   {halves.lines, halves.peaks});
         return halves;
     }
-    if (const SplitColumns* way = one_reading(on.limits(), pack)) {
-        on.launch(way->kernel, DType::f32, {}, linear_grid(pack.lines_padded / way->lines), halves.pack, {own},
+    if (const Kernel* kernel = one_reading(on.limits(), pack)) {
+        on.launch(*kernel, DType::f32, {}, linear_grid(pack.lines_padded / 8), halves.pack, {own},
                   {halves.lines, halves.peaks});
         return halves;
     }
     halves.pack.parts = std::clamp<std::uint32_t>(pack.depth / 64, 1, VKML_PEAK_PARTS);
     halves.partial = empty({std::int64_t{halves.pack.parts} * pack.lines_padded}, DType::i32, device);
     halves.pack.partial = halves.partial.address();
-    on.launch(peak, DType::f32, plan.spec(), linear_grid(std::uint64_t{pack.lines_padded} / kPackLines * halves.pack.parts),
-              halves.pack, {own}, {halves.partial});
+    on.launch(peak, DType::f32, plan.spec(),
+              linear_grid(std::uint64_t{pack.lines_padded} / kPackLines * halves.pack.parts), halves.pack, {own},
+              {halves.partial});
     return halves;
 }
 
