@@ -72,6 +72,49 @@ def np_gradients(
     return [reduced(x, like, heads) for x, like in zip(full, (q, k, v), strict=True)]
 
 
+# Largest relative error of a number rounded to 16 bits. The forward cuts bfloat16 weights off, losing up to twice
+# that, and divides by the sum of what is left: they are off by this much around what all of them lose.
+UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def gradient_bounds(
+    g: np.ndarray,
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    mask: np.ndarray | None = None,
+    *,
+    dtype: str,
+    forms: tuple[str, str],
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> list[np.ndarray]:
+    """What 16 bits do to the gradients: rows of attention.path and attention_backward.path say where there are any.
+
+    delta = sum g o comes from the kept output. Rounded it is off by sum |g o| u; made of weights w (1 + e) it is off by
+    sum e w (v - o), and delta by sum w |dp - delta| u. All slopes w (dp - delta) of a row are off by w times that, also
+    where dp - delta cancels: it is the method's own error, PyTorch's 16-bit kernels have it too.
+    """
+    unit = UNIT[dtype]
+    weights, operands = (unit if form in ("cooperative", "emulated") else 0.0 for form in forms)
+    heads = q.shape[-3] if q.ndim > 2 else 1
+    kx, vx = (spread(k, heads), spread(v, heads)) if enable_gqa else (k, v)
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else abs(scale)
+    p = np_weights(q, kx, mask, is_causal, scale)
+    dp = g @ np.swapaxes(vx, -1, -2)
+    off = np.abs(dp - (p * dp).sum(-1, keepdims=True))
+    delta = unit * np.abs(g * (p @ vx)).sum(-1, keepdims=True) + weights * (p * off).sum(-1, keepdims=True)
+    slopes, common = operands * p * off * factor, delta * factor
+    full = (
+        slopes @ np.abs(kx) + common * np.abs(p @ kx),
+        np.swapaxes(slopes + p * common, -1, -2) @ np.abs(q),
+        operands * np.swapaxes(p, -1, -2) @ np.abs(g),
+    )
+    heads = g.shape[-3] if g.ndim > 2 else 1
+    return [reduced(x, like, heads) for x, like in zip(full, (q, k, v), strict=True)]
+
+
 def bound(
     eps: float,
     q: np.ndarray,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_reference import np_attention, np_gradients, np_weights, spread
+from attention_reference import gradient_bounds, np_attention, np_gradients, np_weights, spread
 from helpers import assert_same_bits, assert_within, rounded, spacing, tensor, to_numpy
 from vkml.nn.functional import scaled_dot_product_attention as attention
 
@@ -37,11 +37,11 @@ def refusal(device: str, row: str) -> bool:
     return chosen(lambda: attention(x, x, x)) != row
 
 
-def chosen(call: Any) -> str:
+def chosen(call: Any, site: str = "attention.path") -> str:
     vkml.record_decisions()
     call()
     vkml.stop_recording_decisions()
-    return [d for d in vkml.decisions() if d["site"] == "attention.path"][-1]["chose"]
+    return [d for d in vkml.decisions() if d["site"] == site][-1]["chose"]
 
 
 def arrays(rng: np.random.Generator, dtype: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -171,12 +171,68 @@ def test_dropout_is_that_of_the_composed_form(matrices: str, vulkan: str, rng: n
     assert np.abs(found[0] - to_numpy(attention(*xs))).max() > 0.1
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+def check_gradients(values: list[np.ndarray], dtype: str, row: str, device: str, **kwargs: Any) -> list[vkml.Tensor]:
+    """Both passes on matrices, gradients within what 16 bits do to them."""
+    xs = [tensor(a, dtype, device, True) for a in values]
+    want = np_attention(*values, **kwargs)
+    g = rounded(np.random.default_rng(5).integers(-8, 9, want.shape) / 8, dtype)
+    got: list[vkml.Tensor] = []
+
+    def run() -> None:
+        got.extend(vkml.grad([attention(*xs, **kwargs)], xs, [tensor(g, dtype, device)]))
+
+    assert chosen(run, "attention_backward.path") == row
+    limits = gradient_bounds(g, *values, dtype=dtype, forms=(row, row), **kwargs)
+    for name, x, e, limit in zip("qkv", got, np_gradients(g, *values, **kwargs), limits, strict=True):
+        allowed = limit + spacing(e, dtype) / 2 + 2e-5 * np.abs(e).max(initial=0.1)
+        assert_within(to_numpy(x), e, allowed, f"gradient of {name}, {dtype} {row}")
+    return got
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_gradients_from_its_output(vulkan: str, rng: np.random.Generator, dtype: str, is_causal: bool) -> None:
-    values = arrays(rng, dtype, *heads(1, 2, 50, 70, 64, 64))
-    xs = [tensor(a, dtype, vulkan, True) for a in values]
-    g = rounded(rng.integers(-8, 9, (1, 2, 50, 64)) / 8, dtype)
-    got = vkml.grad([attention(*xs, is_causal=is_causal)], xs, [tensor(g, dtype, vulkan)])
-    for name, x, e in zip("qkv", got, np_gradients(g, *values, is_causal=is_causal), strict=True):
-        assert_within(to_numpy(x), e, 4 * UNIT[dtype] * np.abs(e).max(), f"gradient of {name}")
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize(("L", "S", "e"), [(33, 1, 128), (1, 33, 64), (63, 65, 128), (65, 64, 64), (129, 127, 128)])
+def test_gradients(matrices: str, vulkan: str, rng: np.random.Generator, L: int, S: int, e: int, dtype: str,
+                   is_causal: bool) -> None:  # fmt: skip
+    check_gradients(arrays(rng, dtype, *heads(1, 2, L, S, e, e)), dtype, matrices, vulkan, is_causal=is_causal)
+
+
+@pytest.mark.parametrize(("E", "Ev", "scale"), [(8, 8, None), (16, 40, -0.3), (72, 128, None), (128, 24, 0.0)])
+def test_gradients_of_other_widths(matrices: str, vulkan: str, rng: np.random.Generator, E: int, Ev: int,
+                                   scale: float | None) -> None:  # fmt: skip
+    check_gradients(arrays(rng, "float16", *heads(1, 2, 40, 37, E, Ev)), "float16", matrices, vulkan, scale=scale)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("Hq", "Hkv"), [(6, 2), (4, 1)])
+def test_gradients_of_grouped_heads(matrices: str, vulkan: str, rng: np.random.Generator, Hq: int, Hkv: int,
+                                    is_causal: bool) -> None:  # fmt: skip
+    values = arrays(rng, "bfloat16", (2, Hq, 37, 64), (2, Hkv, 50, 64), (2, Hkv, 50, 64))
+    check_gradients(values, "bfloat16", matrices, vulkan, is_causal=is_causal, enable_gqa=True)
+
+
+def test_gradients_through_strides_and_alone(matrices: str, vulkan: str, rng: np.random.Generator) -> None:
+    """[B, T, H, E] read as [B, H, T, E]: the same bits as packed, and as a batch element by itself."""
+    stored = arrays(rng, "bfloat16", (2, 37, 3, 64), (2, 40, 3, 64), (2, 40, 3, 64))
+    g = tensor(rounded(rng.uniform(-1, 1, (2, 3, 37, 64)), "bfloat16"), "bfloat16", vulkan)
+    found = []
+    for packed, at in ((False, slice(0, 2)), (True, slice(0, 2)), (True, slice(1, 2))):
+        xs = [tensor(a[at], "bfloat16", vulkan).transpose(1, 2) for a in stored]
+        xs = [(x.contiguous() if packed else x).detach().requires_grad_() for x in xs]
+        found.append(vkml.grad([attention(*xs, is_causal=True)], xs, [g[at].contiguous()]))
+    for strided, packed, alone in zip(*found, strict=True):
+        assert_same_bits(strided, packed, "strided and packed")
+        assert_same_bits(packed[1:2], alone, "one of a batch")
+
+
+def test_gradients_that_other_kernels_make(vulkan: str, rng: np.random.Generator) -> None:
+    """A mask or dropout leaves the matrices, and says why."""
+    xs = [tensor(a, "bfloat16", vulkan, True) for a in arrays(rng, "bfloat16", *heads(1, 1, 40, 40, 64, 64))]
+    mask = vkml.tensor(np.tril(np.ones((40, 40), bool)), device=vulkan)
+    _core._force_attention_path("")
+    for kwargs, why in (({"attn_mask": mask}, "attn_mask is read"), ({"dropout_p": 0.5}, "dropout is drawn")):
+        vkml.record_decisions()
+        vkml.grad([attention(*xs, **kwargs)], xs, [vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=vulkan)])
+        vkml.stop_recording_decisions()
+        last = [d for d in vkml.decisions() if d["site"] == "attention_backward.path"][-1]
+        assert last["chose"] == "wide" and why in last["because"], last

@@ -32,6 +32,7 @@ struct Limits {
         DType operand, accumulator;
     };
     std::vector<CooperativeMatrix> cooperative_matrices;  // subgroup scope
+    bool matrix_conversions = false;                      // their sums become operands and are reduced in registers
 };
 
 /// Memory straight from the device; the pool cuts it into blocks.

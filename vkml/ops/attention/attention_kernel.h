@@ -3,6 +3,7 @@
 #include "vkml/ops/attention/attention_args.h"
 #include "vkml/ops/attention/attention_backward.spv.h"
 #include "vkml/ops/attention/attention_coopmat.spv.h"
+#include "vkml/ops/attention/attention_coopmat_backward.spv.h"
 #include "vkml/ops/attention/attention_delta.spv.h"
 #include "vkml/ops/attention/attention_merge.spv.h"
 #include "vkml/ops/attention/attention_split.spv.h"
@@ -30,6 +31,16 @@ inline constexpr Kernel query_wide_kernel{"attention_query", spv::attention_quer
 inline constexpr Kernel query_narrow_kernel{"attention_query", spv::attention_query_narrow};
 inline constexpr Kernel key_wide_kernel{"attention_key", spv::attention_key_wide};
 inline constexpr Kernel key_narrow_kernel{"attention_key", spv::attention_key_narrow};
+/// A gradient's tile of rows on matrices, up to 64 and up to 128 columns.
+inline constexpr Kernel coopmat_query_kernels[] = {{"attention_coopmat_query", spv::attention_coopmat_query_64},
+                                                   {"attention_coopmat_query", spv::attention_coopmat_query_128}};
+inline constexpr Kernel coopmat_key_kernels[] = {{"attention_coopmat_key", spv::attention_coopmat_key_64},
+                                                 {"attention_coopmat_key", spv::attention_coopmat_key_128}};
+inline constexpr Kernel emulated_query_kernels[] = {
+    {"attention_coopmat_query", spv::attention_coopmat_query_64_emulated},
+    {"attention_coopmat_query", spv::attention_coopmat_query_128_emulated}};
+inline constexpr Kernel emulated_key_kernels[] = {{"attention_coopmat_key", spv::attention_coopmat_key_64_emulated},
+                                                  {"attention_coopmat_key", spv::attention_coopmat_key_128_emulated}};
 /// All three gradients at once. CPU only.
 inline constexpr Kernel backward_kernel{"attention_backward", {}, backward_cpu};
 

@@ -22,10 +22,7 @@ std::uint64_t groups(std::int64_t batches, std::int64_t rows, std::int64_t tile)
 Address address(const Tensor& t) { return t.defined() ? t.address() : 0; }
 
 /// Rows of a tile: kernels are compiled for these (BM in the .slang files).
-std::int64_t tile_rows(const Problem& p, Path path) {
-    if (path == Path::cooperative) return p.E > 64 || p.Ev > 64 ? 64 : 128;
-    return path == Path::wide ? 64 : 32;
-}
+std::int64_t tile_rows(Path path) { return path == Path::cooperative || path == Path::wide ? 64 : 32; }
 
 const Kernel& kernel_of(const Problem& p, Path path) {
     const bool wide = p.E > 64 || p.Ev > 64;
@@ -74,7 +71,7 @@ Tensor run_forward(const Call& call, const Problem& p, Path path, const Tensor& 
         return output;
     }
     stream_of(output).launch_drawn(kernel_of(p, path), call.query.dtype(), spec_of(call, p),
-                                   linear_grid(groups(p.batches(), p.rows(), tile_rows(p, path))), args, call.draw,
+                                   linear_grid(groups(p.batches(), p.rows(), tile_rows(path))), args, call.draw,
                                    {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor}, {output, lse});
     return output;
 }
@@ -90,6 +87,24 @@ Tensor row_stats(const Problem& p, const Tensor& output, const Tensor& lse, cons
     stream_of(output).launch(delta_kernel, output.dtype(), Spec{}, linear_grid(groups(1, rows, 8)), args,
                              {output, grad, lse}, {stats});
     return stats;
+}
+
+struct BackwardKernels {
+    const Kernel *query = nullptr, *key = nullptr;
+    std::int64_t rows = 0;  // of a tile
+};
+BackwardKernels backward_kernels(const Call& call, const Problem& p) {
+    const bool wide = p.E > 64 || p.Ev > 64;
+    switch (choose_backward(call, p)) {
+        case Path::cooperative:
+            return {&coopmat_query_kernels[wide], &coopmat_key_kernels[wide], 64};
+        case Path::emulated:
+            return {&emulated_query_kernels[wide], &emulated_key_kernels[wide], 32};
+        case Path::wide:
+            return {&query_wide_kernel, &key_wide_kernel, 64};
+        default:
+            return {&query_narrow_kernel, &key_narrow_kernel, 32};
+    }
 }
 
 Shape key_shape(const Call& call, const Problem& p, std::int64_t width) {
@@ -122,11 +137,12 @@ Gradients run_backward(const Call& call, const Tensor& output, const Tensor& lse
     const Tensor stats = row_stats(p, output, lse, grad);
     AttentionBackwardArgs args = common_args<AttentionBackwardArgs>(call, p);
     args.grad = grad.address(), args.stats = stats.address();
-    const Spec spec = spec_of(call, p, address(out.query));
-    const bool wide = !p.is_cpu && takes_wide_backward(call, p);
+    // A pipeline must not depend on an address.
+    const Spec spec = spec_of(call, p, p.is_cpu ? address(out.query) : 0);
+    const BackwardKernels kernels = p.is_cpu ? BackwardKernels{} : backward_kernels(call, p);
     const auto launch = [&](const Kernel& kernel, std::int64_t rows, const Tensor& first, const Tensor& second) {
         args.first = address(first), args.second = address(second);
-        s.launch_drawn(kernel, dtype, spec, linear_grid(groups(p.batches(), rows, wide ? 64 : 32)), args, call.draw,
+        s.launch_drawn(kernel, dtype, spec, linear_grid(groups(p.batches(), rows, kernels.rows)), args, call.draw,
                        {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor, grad, stats}, {first, second});
     };
     if (p.is_cpu) {
@@ -135,8 +151,8 @@ Gradients run_backward(const Call& call, const Tensor& output, const Tensor& lse
                        {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor, grad, stats},
                        {out.query, out.key, out.value});
     } else {
-        if (needs[0]) launch(wide ? query_wide_kernel : query_narrow_kernel, p.rows(), out.query, {});
-        if (needs[1] || needs[2]) launch(wide ? key_wide_kernel : key_narrow_kernel, p.S, out.key, out.value);
+        if (needs[0]) launch(*kernels.query, p.rows(), out.query, {});
+        if (needs[1] || needs[2]) launch(*kernels.key, p.S, out.key, out.value);
     }
     if (needs[0]) out.query = sum_to(out.query, call.query.shape());
     if (needs[1]) out.key = sum_to(out.key, call.key.shape());

@@ -21,6 +21,7 @@ constexpr std::int64_t kMostStride = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kMostWidth = 256, kMostWide = 128;  // columns of the Vulkan kernels
 constexpr std::uint32_t kWideShared = 20480;               // bytes
 constexpr std::uint32_t kMatrixShared = 49152, kEmulatedShared = 24576;
+constexpr std::int64_t kMostExact = 1 << 24;  // numbers of keys that a float tells apart
 constexpr std::int64_t kSplitRows = 16, kSplitColumns = 512;
 
 /// Strides of a view along [B, heads, rows, columns]; false if the outer axes have no common one, or one is too long.
@@ -155,13 +156,17 @@ const char* refuses_matrices(const Choice& c, const Limits& limits, Path path) {
     return c.p->rows() <= 32 ? "no more rows than a narrow tile has" : nullptr;
 }
 
+/// What both passes on cooperative matrices need of the device.
+const char* refuses_matrix_device(const Choice& c, const Limits& limits) {
+    if (!has_cooperative_matrices(limits, c.call->query.dtype())) return "the device has no such cooperative matrices";
+    if (!limits.matrix_conversions) return "the device cannot make operands of sums in registers";
+    if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
+    return limits.shared_memory < kMatrixShared ? "48 KiB of shared memory are needed" : nullptr;
+}
+
 const char* refuses_cooperative(const Choice& c, const Limits& limits) {
     if (const char* why = refuses_matrices(c, limits, Path::cooperative)) return why;
-    if (!has_cooperative_matrices(limits, c.call->query.dtype())) return "the device has no such cooperative matrices";
-    if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
-    if (limits.max_workgroup_invocations < 256 || limits.shared_memory < kMatrixShared)
-        return "256 invocations and 48 KiB of shared memory are needed";
-    return nullptr;
+    return refuses_matrix_device(c, limits);
 }
 
 const char* refuses_emulated(const Choice& c, const Limits& limits) {
@@ -196,7 +201,37 @@ const char* refuses_wide_backward(const Choice& c, const Limits& limits) {
     return c.p->rows() <= 32 && c.p->S <= 32 ? "no more rows than a narrow tile has" : nullptr;
 }
 
-constexpr Variant<Choice> kBackwardTable[] = {{"wide", refuses_wide_backward}, {"narrow", never<Choice>}};
+/// What the gradients on cooperative matrices need of the call.
+const char* refuses_matrix_backward(const Choice& c, Path path) {
+    const int name = forced.load(std::memory_order_relaxed);
+    if (name >= 0 && name != static_cast<int>(path)) return "another path is asked for by name";
+    const DType dtype = c.call->query.dtype();
+    if (dtype != DType::f16 && dtype != DType::bf16) return "the tensors are not of 16 bits";
+    if (c.p->E > kMostWide || c.p->Ev > kMostWide) return "more than 128 columns do not fit the registers";
+    if (!c.p->vectors) return "a row does not begin at 16 bytes";
+    if (c.call->mask.defined()) return "attn_mask is read by the other kernels";
+    if (c.call->dropout_p > 0) return "dropout is drawn by the other kernels";
+    if (c.p->rows() > kMostExact || c.p->S > kMostExact) return "more than 2^24 rows or keys";
+    if (name == static_cast<int>(path)) return nullptr;
+    return c.p->rows() <= 32 && c.p->S <= 32 ? "no more rows than a narrow tile has" : nullptr;
+}
+
+const char* refuses_cooperative_backward(const Choice& c, const Limits& limits) {
+    if (const char* why = refuses_matrix_backward(c, Path::cooperative)) return why;
+    return refuses_matrix_device(c, limits);
+}
+
+const char* refuses_emulated_backward(const Choice& c, const Limits& limits) {
+    if (forced.load(std::memory_order_relaxed) != static_cast<int>(Path::emulated)) return "the emulation is for tests";
+    if (limits.shared_memory < kEmulatedShared) return "the device has less than 24 KiB of shared memory";
+    return refuses_matrix_backward(c, Path::emulated);
+}
+
+constexpr Variant<Choice> kBackwardTable[] = {{"cooperative", refuses_cooperative_backward},
+                                              {"emulated", refuses_emulated_backward},
+                                              {"wide", refuses_wide_backward},
+                                              {"narrow", never<Choice>}};
+constexpr Path kBackwardPaths[] = {Path::cooperative, Path::emulated, Path::wide, Path::narrow};
 
 }  // namespace
 
@@ -253,9 +288,10 @@ Path choose_path(const Call& call, const Problem& p) {
     return static_cast<Path>(choose("attention.path", kOp, kTable, choice, stream(call.query.device()).limits()));
 }
 
-bool takes_wide_backward(const Call& call, const Problem& p) {
+Path choose_backward(const Call& call, const Problem& p) {
     const Choice choice{&call, &p};
-    return choose("attention_backward.path", kOp, kBackwardTable, choice, stream(call.query.device()).limits()) == 0;
+    return kBackwardPaths[choose("attention_backward.path", kOp, kBackwardTable, choice,
+                                 stream(call.query.device()).limits())];
 }
 
 void force_path(std::string_view name) {

@@ -122,8 +122,10 @@ constexpr std::uint32_t kPackThreads = 128, kPackLines = 64, kPackDepth = 32;  /
 /// How a workgroup reads: the axis that neighbouring threads read along, whether they can in vectors, and how many
 /// slices one after another. Short runs for a small operand, which many workgroups finish sooner.
 struct PackPlan {
-    Spec spec;
+    bool along, aligned;
+    std::uint32_t run;
     Grid grid;
+    Spec spec() const { return Spec{along, aligned, run}; }
 };
 PackPlan plan_pack(const Stream& on, const GemmPackArgs& pack, DType dtype) {
     const bool along = reads_along(pack);
@@ -133,8 +135,9 @@ PackPlan plan_pack(const Stream& on, const GemmPackArgs& pack, DType dtype) {
     const std::uint64_t lines = std::uint64_t{pack.batch} * pack.lines_padded;
     const std::uint64_t slices = pack.depth_padded / kPackDepth, tiles = lines / kPackLines * slices;
     const std::uint32_t run = tiles < 16 * std::uint64_t{std::max(on.limits().compute_units, 16u)} ? 1 : 4;
-    return {Spec{along, aligned, run}, linear_grid(along ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
-                                                         : lines / kPackLines * ceil_div(slices, run))};
+    return {along, aligned, run,
+            linear_grid(along ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
+                              : lines / kPackLines * ceil_div(slices, run))};
 }
 
 }  // namespace
@@ -163,7 +166,7 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
                               dtype, own.device());
     pack.to = copy.address();
     const PackPlan plan = plan_pack(on, pack, p.problem.dtype);
-    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, plan.spec, plan.grid, pack, {own}, {copy});
+    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, plan.spec(), plan.grid, pack, {own}, {copy});
     const std::int64_t matrix = std::int64_t{pack.lines_padded} * pack.depth_padded;
     const bool shared = pack.batch == 1;
     const std::int64_t inner = shared ? 0 : matrix, outer = shared ? 0 : matrix * args.batch_inner;
@@ -226,9 +229,12 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
                   .partial = {},
                   .pack = pack};
     halves.pack.to = halves.lines.address(), halves.pack.peaks = halves.peaks.address();
-    const Spec spec = plan_pack(on, pack, DType::f32).spec;
+    const PackPlan plan = plan_pack(on, pack, DType::f32);
     if (reads_along(pack)) {
-        on.launch(split_lines, DType::f32, spec, linear_grid(pack.lines_padded), halves.pack, {own},
+        // Few invocations for a short line, so that each holds all that it reads and few workgroups begin.
+        const std::uint32_t lanes = pack.depth_padded <= 1024 ? 32 : pack.depth_padded <= 2048 ? 64 : kPackThreads;
+        on.launch(split_lines, DType::f32, Spec{true, plan.aligned, plan.run, lanes},
+                  linear_grid(pack.lines_padded / (kPackThreads / lanes)), halves.pack, {own},
                   {halves.lines, halves.peaks});
         return halves;
     }
@@ -240,15 +246,16 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
     halves.pack.parts = std::clamp<std::uint32_t>(pack.depth / 64, 1, VKML_PEAK_PARTS);
     halves.partial = empty({std::int64_t{halves.pack.parts} * pack.lines_padded}, DType::i32, device);
     halves.pack.partial = halves.partial.address();
-    on.launch(peak, DType::f32, spec, linear_grid(std::uint64_t{pack.lines_padded} / kPackLines * halves.pack.parts),
-              halves.pack, {own}, {halves.partial});
+    on.launch(peak, DType::f32, plan.spec(),
+              linear_grid(std::uint64_t{pack.lines_padded} / kPackLines * halves.pack.parts), halves.pack, {own},
+              {halves.partial});
     return halves;
 }
 
 void finish_halves(Stream& on, const Halves& h) {
     if (!h.partial) return;
     const PackPlan plan = plan_pack(on, h.pack, DType::f32);
-    on.launch(pack_halves, DType::f32, plan.spec, plan.grid, h.pack, {h.own, h.partial}, {h.lines, h.peaks});
+    on.launch(pack_halves, DType::f32, plan.spec(), plan.grid, h.pack, {h.own, h.partial}, {h.lines, h.peaks});
 }
 
 }  // namespace

@@ -97,6 +97,10 @@ constexpr Capability capabilities[] = {
     {5117, "shaderBFloat16DotProduct", [](const Features& f) { return f.bfloat16.shaderBFloat16DotProduct != 0; }},
     {5118, "shaderBFloat16CooperativeMatrix",
      [](const Features& f) { return f.bfloat16.shaderBFloat16CooperativeMatrix != 0; }},
+    {5430, "cooperativeMatrixReductions",
+     [](const Features& f) { return f.cooperative_matrix2.cooperativeMatrixReductions != 0; }},
+    {5431, "cooperativeMatrixConversions",
+     [](const Features& f) { return f.cooperative_matrix2.cooperativeMatrixConversions != 0; }},
     {5345, "vulkanMemoryModel", [](const Features& f) { return f.vulkan12.vulkanMemoryModel != 0; }},
     {5346, "vulkanMemoryModelDeviceScope",
      [](const Features& f) { return f.vulkan12.vulkanMemoryModelDeviceScope != 0; }},
@@ -125,6 +129,8 @@ VkPhysicalDeviceFeatures2* Features::link() {
         chain(bfloat16, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
     if (has_extension(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
         chain(cooperative_matrix, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+    if (has_extension(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME))
+        chain(cooperative_matrix2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
     chain(vulkan13, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES);
     chain(vulkan12, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
     chain(vulkan11, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
@@ -151,7 +157,8 @@ Features query_features(const InstanceApi& api, VkPhysicalDevice device, const s
     auto offers = [&](const char* name) { return std::find(offered.begin(), offered.end(), name) != offered.end(); };
     Features all;
     if (!environment().min_spec)
-        for (const char* name : {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME})
+        for (const char* name : {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME,
+                                 VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME})
             if (offers(name)) all.extensions.push_back(name);
     if (environment().debug && offers(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME))
         all.extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
@@ -170,6 +177,8 @@ Features query_features(const InstanceApi& api, VkPhysicalDevice device, const s
     keep(all.vulkan12, kept.vulkan12, wanted12, missing);
     keep(all.vulkan13, kept.vulkan13, wanted13, missing);
     kept.cooperative_matrix.cooperativeMatrix = all.cooperative_matrix.cooperativeMatrix;
+    kept.cooperative_matrix2.cooperativeMatrixReductions = all.cooperative_matrix2.cooperativeMatrixReductions;
+    kept.cooperative_matrix2.cooperativeMatrixConversions = all.cooperative_matrix2.cooperativeMatrixConversions;
     kept.bfloat16 = all.bfloat16;
     kept.executable_properties = all.executable_properties;
     return kept;

@@ -15,6 +15,7 @@ struct Features {
     VkPhysicalDeviceVulkan12Features vulkan12{};
     VkPhysicalDeviceVulkan13Features vulkan13{};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative_matrix{};
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV cooperative_matrix2{};
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16{};
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable_properties{};
     std::vector<const char*> extensions;  // to enable

@@ -105,6 +105,7 @@ void add_types(Pairs& out, const PhysicalDevice& d) {
     out.emplace_back("bfloat16", yes_no(f.bfloat16.shaderBFloat16Type));
     out.emplace_back("denorm_preserve_float32", yes_no(d.vulkan12.shaderDenormPreserveFloat32));
     out.emplace_back("cooperative_matrices", matrices(d.limits.cooperative_matrices));
+    out.emplace_back("matrix_conversions", yes_no(d.limits.matrix_conversions));
 }
 
 }  // namespace

@@ -128,6 +128,7 @@ void clamp_to_minimum(Limits& l) {
     l.max_allocation = std::min(l.max_allocation, std::uint64_t{1} << 30);
     l.compute_units = 0;
     l.cooperative_matrices.clear();
+    l.matrix_conversions = false;
 }
 
 Limits limits_of(const InstanceApi& api, const PhysicalDevice& d) {
@@ -153,6 +154,8 @@ Limits limits_of(const InstanceApi& api, const PhysicalDevice& d) {
     l.i64 = core.shaderInt64;
     l.denormals_f32 = d.vulkan12.shaderDenormPreserveFloat32;
     l.cooperative_matrices = cooperative_matrices(api, d);
+    l.matrix_conversions = d.features.cooperative_matrix2.cooperativeMatrixConversions &&
+                           d.features.cooperative_matrix2.cooperativeMatrixReductions;
     if (environment().min_spec) clamp_to_minimum(l);
     return l;
 }
