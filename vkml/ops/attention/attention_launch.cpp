@@ -22,7 +22,10 @@ std::uint64_t groups(std::int64_t batches, std::int64_t rows, std::int64_t tile)
 Address address(const Tensor& t) { return t.defined() ? t.address() : 0; }
 
 /// Rows of a tile: kernels are compiled for these (BM in the .slang files).
-std::int64_t tile_rows(Path path) { return path == Path::cooperative || path == Path::wide ? 64 : 32; }
+std::int64_t tile_rows(const Problem& p, Path path) {
+    if (path == Path::cooperative) return p.E > 64 || p.Ev > 64 ? 128 : 64;
+    return path == Path::wide ? 64 : 32;
+}
 
 const Kernel& kernel_of(const Problem& p, Path path) {
     const bool wide = p.E > 64 || p.Ev > 64;
@@ -71,7 +74,7 @@ Tensor run_forward(const Call& call, const Problem& p, Path path, const Tensor& 
         return output;
     }
     stream_of(output).launch_drawn(kernel_of(p, path), call.query.dtype(), spec_of(call, p),
-                                   linear_grid(groups(p.batches(), p.rows(), tile_rows(path))), args, call.draw,
+                                   linear_grid(groups(p.batches(), p.rows(), tile_rows(p, path))), args, call.draw,
                                    {p.query.tensor, p.key.tensor, p.value.tensor, p.mask.tensor}, {output, lse});
     return output;
 }
