@@ -34,6 +34,11 @@ constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::emulated_coopmat_few_nn}
 constexpr CooperativeKernels kernels{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
                                      coopmat_few, nullptr,        &high_small};
 
+// The loop of the 128x128 tile, in the small one's place.
+constexpr Kernel high_one{"gemm_high", spv::emulated_high_one};
+constexpr CooperativeKernels kernels_one{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
+                                         coopmat_few, nullptr,        &high_one};
+
 using Values = std::vector<float>;
 
 Values draw(std::int64_t count, unsigned seed) {
@@ -208,7 +213,7 @@ TEST_F(Cooperative, HighIsAsGoodAsPlain) {
     force_gemm("gemm_high_small");
     std::vector<Problem> problems(std::begin(kProblems), std::end(kProblems));
     // Columns split in one reading by more invocations, and those too long for it.
-    for (const std::int64_t k : {1100, 2050, 4128}) problems.push_back({20, k, 68});
+    for (const std::int64_t k : {1100, 2050, 4128, 8200}) problems.push_back({20, k, 68});
     for (const Problem& p : problems) {
         SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
         Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
@@ -222,6 +227,17 @@ TEST_F(Cooperative, HighIsAsGoodAsPlain) {
             for (std::int64_t j = 0; j < p.n; j++)
                 b[static_cast<std::size_t>(k * p.n + j)] *= std::ldexp(1.0f, static_cast<int>(j % 5) * 5 - 10);
         EXPECT_LT(error_of(p, a, b, DType::f32, Values(static_cast<std::size_t>(p.n), 0.0f)), 4e-7);
+    }
+}
+
+TEST_F(Cooperative, TheLoopOfTheLargeHighTileIsAsGoodAsPlain) {
+    emulate_cooperative(&kernels_one);
+    set_float32_matmul_precision("high");
+    force_gemm("gemm_high_small");
+    for (const Problem& p : {kProblems[1], kProblems[2], kProblems[5], kProblems[6]}) {
+        SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
+        const Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
+        EXPECT_LT(error_of(p, a, b, DType::f32, draw(p.n, 3)), 4e-7);
     }
 }
 

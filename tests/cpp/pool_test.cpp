@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 #include <thread>
@@ -14,16 +15,47 @@ using vkml::testing_::FakeBackend;
 
 namespace {
 
-TEST(Pool, FreedBlockIsTheNextOneOfItsClass) {
+TEST(Pool, LargeFreedBlockIsTheNextOneOfItsClass) {
     FakeBackend backend;
     Pool pool(backend, MemoryKind::device);
-    Storage a = pool.allocate(1000);
+    Storage a = pool.allocate(1000000);
     const Address address = a->address;
-    Storage other = pool.allocate(1000);
+    Storage other = pool.allocate(1000000);
     EXPECT_NE(other->address, address);
     a = {};
-    EXPECT_EQ(pool.allocate(900)->address, address);
+    EXPECT_EQ(pool.allocate(990000)->address, address);
     EXPECT_NE(pool.allocate(5000)->address, address);
+}
+
+TEST(Pool, SmallFreedBlockRestsWhileOthersAreFreed) {
+    FakeBackend backend;
+    Pool pool(backend, MemoryKind::device);
+    std::vector<Address> seen;
+    for (int i = 0; i < 24; i++) seen.push_back(pool.allocate(1000)->address);
+    for (std::size_t i = 0; i < 8; i++) {
+        EXPECT_EQ(std::count(seen.begin(), seen.begin() + 8, seen[i]), 1);
+        EXPECT_EQ(seen[i + 8], seen[i]);
+        EXPECT_EQ(seen[i + 16], seen[i]);
+    }
+    EXPECT_EQ(pool.stats().block_count, 8u);
+    for (int i = 0; i < 20; i++) pool.allocate(200000);
+    EXPECT_EQ(pool.stats().block_count, 8u + 5u);
+}
+
+TEST(Pool, RestingBlocksTakeNoNewDeviceMemory) {
+    FakeBackend backend;
+    Pool pool(backend, MemoryKind::device, 1 << 16);
+    std::set<Address> seen;
+    for (int i = 0; i < 12; i++) seen.insert(pool.allocate(30000)->address);
+    EXPECT_EQ(seen.size(), 2u);
+    EXPECT_EQ(pool.stats().device_allocations, 1u);
+}
+
+TEST(Pool, HostMemoryDoesNotRest) {
+    FakeBackend backend;
+    Pool pool(backend, MemoryKind::host);
+    const Address address = pool.allocate(1000)->address;
+    EXPECT_EQ(pool.allocate(1000)->address, address);
 }
 
 TEST(Pool, BlocksAreAlignedLargeEnoughAndNotMuchLarger) {
@@ -127,7 +159,7 @@ TEST(Pool, RepeatedStepNeedsNoNewDeviceMemory) {
         std::vector<Storage> step_tensors;
         for (std::size_t bytes : {100u, 5000u, 70000u, 5000u, 1u << 20, 300u})
             step_tensors.push_back(pool.allocate(bytes));
-        if (step == 0) after_first = pool.stats();
+        if (step == 8) after_first = pool.stats();  // small blocks rest for as long
     }
     const MemoryStats s = pool.stats();
     EXPECT_EQ(s.device_allocations, after_first.device_allocations);

@@ -16,6 +16,7 @@ using vkml::testing_::FakeBackend;
 namespace {
 
 constexpr Kernel a{"a", {}, nullptr}, b{"b", {}, nullptr}, c{"c", {}, nullptr};
+constexpr std::size_t kNeverRests = 1 << 20;  // a block as large is the next one of its class when freed
 
 struct Args {
     std::uint64_t value = 0;
@@ -93,11 +94,11 @@ TEST_F(StreamTest, EmptyTensorsAndGridsTouchNothing) {
 }
 
 TEST_F(StreamTest, ReusedMemoryWaitsForItsLastOwner) {
-    Storage old = stream.allocate(4096);
+    Storage old = stream.allocate(kNeverRests);
     const Address address = old->address;
     launch(a, {old}, {y});
     old = {};
-    const Storage fresh = stream.allocate(4096);
+    const Storage fresh = stream.allocate(kNeverRests);
     ASSERT_EQ(fresh->address, address);
     launch(b, {}, {fresh});
     EXPECT_EQ(commands(), "dispatch a, barrier, dispatch b");
@@ -263,21 +264,21 @@ TEST_F(StreamTest, CaptureRunsOnceAndReplaysTheSameCommands) {
 TEST_F(StreamTest, CapturedMemoryIsNobodyElsesWhileTheCaptureLives) {
     Address inside = 0, input = 0;
     {
-        Storage outer = stream.allocate(2048);
+        Storage outer = stream.allocate(kNeverRests);
         input = outer->address;
         Capture capture(stream, [&] {
-            const Storage temporary = stream.allocate(2048);
+            const Storage temporary = stream.allocate(kNeverRests);
             inside = temporary->address;
             launch(a, {outer}, {temporary});
         });
         outer = {};
         for (int i = 0; i < 8; i++) {
-            const Storage s = stream.allocate(2048);
+            const Storage s = stream.allocate(kNeverRests);
             EXPECT_NE(s->address, inside);
             EXPECT_NE(s->address, input);
         }
     }
-    EXPECT_EQ(stream.allocate(2048)->address, input);  // given back with the capture
+    EXPECT_EQ(stream.allocate(kNeverRests)->address, input);  // given back with the capture
 }
 
 TEST_F(StreamTest, TensorsMadeInsideOutliveTheCapture) {
@@ -309,10 +310,10 @@ TEST_F(StreamTest, AnotherThreadsMemoryIsNotTheCaptures) {
     Address inside = 0, outside = 0;
     std::thread other;
     Capture capture(stream, [&] {
-        inside = stream.allocate(2048)->address;  // free again inside
-        other = std::thread([&] { outside = stream.allocate(2048)->address; });
+        inside = stream.allocate(kNeverRests)->address;  // free again inside
+        other = std::thread([&] { outside = stream.allocate(kNeverRests)->address; });
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        EXPECT_EQ(stream.allocate(2048)->address, inside);
+        EXPECT_EQ(stream.allocate(kNeverRests)->address, inside);
     });
     other.join();
     EXPECT_NE(outside, inside);
@@ -331,7 +332,7 @@ TEST_F(StreamTest, UnrecordedWorkHappensOnceAndTheBarriersStay) {
         {
             const Unrecorded outside(stream);
             const Unrecorded again(stream);
-            once = stream.allocate(2048);
+            once = stream.allocate(kNeverRests);
             launch(b, {y}, {once}, 2);
             stream.await_host_read();
         }
@@ -344,7 +345,7 @@ TEST_F(StreamTest, UnrecordedWorkHappensOnceAndTheBarriersStay) {
     EXPECT_EQ(commands(), "barrier, dispatch a, barrier, dispatch b, barrier");
     const Address kept = once->address;
     once = {};
-    EXPECT_EQ(stream.allocate(2048)->address, kept);  // the stream's memory, not the capture's
+    EXPECT_EQ(stream.allocate(kNeverRests)->address, kept);  // the stream's memory, not the capture's
 }
 
 TEST_F(StreamTest, ReplayUploadsTheValuesOfTheRecordingAgain) {

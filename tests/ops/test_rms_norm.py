@@ -103,8 +103,8 @@ def test_edges(device: str) -> None:
     assert_close(y[2], np.ones(3), rtol=1e-6)
 
 
-@pytest.mark.parametrize("structure", ["resident", "split", "looped"])
-@pytest.mark.parametrize("n", [300, 1024, 40000])
+@pytest.mark.parametrize("structure", ["resident", "wide", "split", "looped"])
+@pytest.mark.parametrize("n", [300, 1024, 61440])
 def test_each_structure(vulkan: str, rng: np.random.Generator, structure: str, n: int) -> None:
     held = [
         to_numpy(tensor(a, "float32"))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_set>
+#include <utility>
 
 #include "vkml/core/error.h"
 
@@ -13,6 +14,8 @@ constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kLargestSlab = std::size_t{512} << 20;
 // From here on a block has device memory of its own, so that it can be given back alone.
 constexpr std::size_t kOwnMemory = std::size_t{32} << 20;
+// Freed blocks of a class that rest: this many, or less where they are this many bytes together. Larger blocks do not.
+constexpr std::size_t kResting = 7, kRestingBytes = std::size_t{1} << 20, kLargestResting = kRestingBytes / 4;
 
 /// Eight classes per power of two: at most an eighth of a block is padding.
 int size_class_of(std::size_t bytes) {
@@ -73,14 +76,32 @@ void Pool::take_back(Block* block) noexcept {
     pooled->slab->live--;
     stats_.live_allocations--;
     stats_.in_use_bytes -= pooled->bytes;
-    free_[static_cast<std::size_t>(pooled->size_class)].push_back(pooled);
+    FreeList& list = free_[static_cast<std::size_t>(pooled->size_class)];
+    if (rests(*pooled)) return append(list, pooled);
+    pooled->next = list.first;  // the warmest in the caches first
+    list.first = pooled;
+    list.count++;
 }
 
+void Pool::append(FreeList& list, PooledBlock* block) noexcept {
+    block->next = nullptr;
+    (list.first ? list.last->next : list.first) = block;
+    list.last = block;
+    list.count++;
+}
+
+bool Pool::rests(const PooledBlock& block) const { return rest_ && block.bytes <= kLargestResting; }
+
+/// Null also where the block freed first should rest and there is room for another.
 Pool::PooledBlock* Pool::find_free(int size_class) {
-    auto& list = free_[static_cast<std::size_t>(size_class)];
-    if (list.empty()) return nullptr;
-    PooledBlock* block = list.back();
-    list.pop_back();
+    FreeList& list = free_[static_cast<std::size_t>(size_class)];
+    PooledBlock* block = list.first;
+    if (!block) return nullptr;
+    if (rests(*block) && list.count <= std::min(kResting, kRestingBytes / block->bytes) && open_ &&
+        open_->room() >= block->bytes)
+        return nullptr;
+    list.first = block->next;
+    list.count--;
     return block;
 }
 
@@ -90,11 +111,12 @@ Pool::PooledBlock* Pool::carve(std::size_t bytes, int size_class) {
         slab = new_slab(bytes);
     } else {
         for (auto& candidate : slabs_)
-            if (candidate->memory.bytes - candidate->used >= bytes) slab = candidate.get();
+            if (candidate->room() >= bytes) slab = candidate.get();
         if (!slab) {
             next_slab_ = std::max(bytes, std::clamp(next_slab_ * 2, first_slab_, kLargestSlab));
             slab = new_slab(next_slab_);
         }
+        open_ = slab;
     }
     auto block = std::make_unique<PooledBlock>();
     block->address = slab->memory.address + slab->used;
@@ -121,7 +143,14 @@ Pool::Slab* Pool::new_slab(std::size_t bytes) {
 
 void Pool::trim() {
     std::lock_guard lock(mutex_);
-    for (auto& list : free_) std::erase_if(list, [](PooledBlock* block) { return block->slab->live == 0; });
+    for (FreeList& list : free_) {
+        const FreeList before = std::exchange(list, FreeList{});
+        for (PooledBlock *block = before.first, *next; block; block = next) {
+            next = block->next;
+            if (block->slab->live > 0) append(list, block);
+        }
+    }
+    open_ = nullptr;
     std::erase_if(slabs_, [this](const std::unique_ptr<Slab>& slab) {
         if (slab->live > 0) return false;
         for (Block* block : slab->blocks) delete static_cast<PooledBlock*>(block);
@@ -140,7 +169,8 @@ MemoryStats Pool::stats() const {
 std::vector<PoolSlab> Pool::snapshot() const {
     std::lock_guard lock(mutex_);
     std::unordered_set<const Block*> unused;
-    for (const auto& list : free_) unused.insert(list.begin(), list.end());
+    for (const FreeList& list : free_)
+        for (const PooledBlock* block = list.first; block; block = block->next) unused.insert(block);
     std::vector<PoolSlab> out;
     for (const auto& slab : slabs_) {
         PoolSlab& seen = out.emplace_back(PoolSlab{slab->memory.address, slab->memory.bytes, 0, {}});

@@ -19,8 +19,9 @@ constexpr std::uint32_t kNarrowest = 32;    // invocations of a row before each 
 constexpr std::uint32_t kLongLanes = 1024;  // invocations on a row that does not fit
 constexpr std::uint64_t kPartTiles = 2;     // rounds of those in one part of it
 constexpr std::uint64_t kMostParts = 512;
+constexpr std::uint64_t kWideMost = 300000;  // elements of the longest row that one workgroup reads alone
 
-enum Structure : std::size_t { kResident, kSplit, kLooped };
+enum Structure : std::size_t { kResident, kWide, kSplit, kLooped };
 std::atomic<int> forced{-1};
 
 struct Problem {
@@ -31,6 +32,8 @@ struct Problem {
     std::uint32_t threads;  // the most
     std::uint32_t chunks;   // pieces an invocation holds of a long row
     int only;               // a forced structure, or -1
+    bool packed_f32;        // one row behind the other, in 16-byte pieces
+    std::span<const RowWide> wide;
 
     std::uint32_t most_lanes() const { return across ? kSmallGroup / across_rows : threads; }
     std::uint32_t long_lanes() const { return std::min(most_lanes(), kLongLanes); }
@@ -54,6 +57,27 @@ const char* refuses_resident(const Problem& p, const Limits&) {
                : nullptr;
 }
 
+/// The first module that the device and the row's length allow, or null.
+const RowWide* wide_module(const Problem& p, const Limits& limits) {
+    for (const RowWide& wide : p.wide) {
+        // Beside the pieces, a state of three floats for every subgroup of four.
+        const std::uint32_t shared = wide.threads * (16 * wide.held + 3);
+        if (std::min(limits.max_workgroup_invocations, limits.max_workgroup_size[0]) >= wide.threads &&
+            limits.min_subgroup_size >= 4 && limits.shared_memory >= shared &&
+            p.cols >= std::uint64_t{wide.threads} * p.width * (wide.held + wide.chunks))
+            return &wide;
+    }
+    return nullptr;
+}
+
+const char* refuses_wide(const Problem& p, const Limits& limits) {
+    if (p.only >= 0 && p.only != kWide) return "another structure is forced";
+    if (!p.packed_f32) return "the rows are not of packed and aligned f32 elements";
+    if (!wide_module(p, limits)) return "the row is too short, or workgroups are too small";
+    if (p.only == kWide) return nullptr;
+    return p.cols > kWideMost ? "the row is long enough to share" : nullptr;
+}
+
 const char* refuses_split(const Problem& p, const Limits& limits) {
     if (p.only == kSplit) return nullptr;
     if (p.only >= 0) return "another structure is forced";
@@ -64,7 +88,7 @@ const char* refuses_split(const Problem& p, const Limits& limits) {
 }
 
 constexpr Variant<Problem> structures[] = {
-    {"resident", refuses_resident}, {"split", refuses_split}, {"looped", never<Problem>}};
+    {"resident", refuses_resident}, {"wide", refuses_wide}, {"split", refuses_split}, {"looped", never<Problem>}};
 
 bool vectorises(const RowArgs& a, int rank, std::uint32_t width, bool float_parameters) {
     if (a.x_step != 1 || a.inner != 1 || a.cols % width != 0) return false;
@@ -191,13 +215,21 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
               1,
               most_threads(limits),
               long_chunks(x.dtype(), args.second != 0),
-              forced.load()};
+              forced.load(),
+              false,
+              kernels.wide};
     p.across_rows =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(std::uint64_t{args.inner}), kAcrossRows));
-    const std::size_t structure = choose(kernels.site, op, structures, p, limits);
-    const Geometry g = geometry(p, structure);
     const bool vector = vectorises(args, layout.rank, p.width, float_parameters);
     const std::uint32_t given = (args.weight != 0 ? 1u : 0u) | (args.bias != 0 ? 2u : 0u);
+    p.packed_f32 = x.dtype() == DType::f32 && rank == 1 && vector && !float_parameters;
+    const std::size_t structure = choose(kernels.site, op, structures, p, limits);
+    if (structure == kWide) {
+        const Spec spec{0, 0, 0, 0, 0, 0, 0, 0, flag, given};
+        on.launch(*wide_module(p, limits)->kernel, x.dtype(), spec, linear_grid(args.rows), args, reads, writes);
+        return;
+    }
+    const Geometry g = geometry(p, structure);
     const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u,       vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
                     flag,      given,   g.slots(p.across, limits)};
     const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));
@@ -210,9 +242,10 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
 
 void force_row_structure(std::string_view name) {
     int found = -1;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < static_cast<int>(std::size(structures)); i++)
         if (structures[i].name == name) found = i;
-    check(found >= 0 || name.empty(), "force_row_structure: expected resident, split, looped or nothing, got ", name);
+    check(found >= 0 || name.empty(), "force_row_structure: expected resident, wide, split, looped or nothing, got ",
+          name);
     forced = found;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "vkml/core/tensor.h"
@@ -11,10 +12,17 @@ namespace vkml {
 
 static_assert(sizeof(RowArgs) <= kMaxPushConstants);
 
-/// The four structures of one operator and the name of its choice table ("softmax.rows").
+/// A kernel of the structure "wide" and what its module was compiled with (slang/rows_wide.slang).
+struct RowWide {
+    const Kernel* kernel;
+    std::uint32_t threads, chunks, held;
+};
+
+/// The structures of one operator and the name of its choice table ("softmax.rows").
 struct RowKernels {
     std::string_view site;
     const Kernel *resident, *looped, *partial, *apply;
+    std::span<const RowWide> wide = {};
 };
 
 /// Where the rows along axes [axis, axis + count) of a tensor lie. `rank` is 0 when the arguments cannot say it: pack
@@ -33,8 +41,8 @@ inline constexpr int kRowRank = 5, kRowFloatParameters = 7, kRowFlag = 8;
 void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x, const RowLayout& layout,
                  bool float_parameters, std::uint32_t flag, UseList reads, UseList writes);
 
-/// For tests: the structure ("resident", "split", "looped") that is taken wherever it can run; empty restores the
-/// table.
+/// For tests: the structure ("resident", "wide", "split", "looped") that is taken wherever it can run; empty restores
+/// the table.
 void force_row_structure(std::string_view name);
 
 /// The two floats whose sum a kernel takes for eps.

@@ -10,6 +10,10 @@ inline constexpr Kernel layer_norm_resident{"layer_norm_resident", spv::layer_no
 inline constexpr Kernel layer_norm_looped{"layer_norm_looped", spv::layer_norm_looped};
 inline constexpr Kernel layer_norm_partial{"layer_norm_partial", spv::layer_norm_partial};
 inline constexpr Kernel layer_norm_apply{"layer_norm_apply", spv::layer_norm_apply};
+inline constexpr Kernel layer_norm_wide{"layer_norm_wide", spv::layer_norm_wide};
+inline constexpr Kernel layer_norm_wide_small{"layer_norm_wide", spv::layer_norm_wide_small};
+inline constexpr RowWide layer_norm_wide_modules[] = {{&layer_norm_wide, 512, 27, 5},
+                                                      {&layer_norm_wide_small, 1024, 12, 1}};
 inline constexpr Kernel layer_norm_backward_resident{"layer_norm_backward_resident", spv::layer_norm_backward_resident,
                                                      norm_backward_cpu};
 inline constexpr Kernel layer_norm_backward_looped{"layer_norm_backward_looped", spv::layer_norm_backward_looped};
@@ -23,7 +27,8 @@ inline constexpr Kernel layer_norm_parameters_fold{"layer_norm_parameters_fold",
 inline constexpr NormKernels layer_norm_kernels{
     "layer_norm",
     kCentred,
-    {"layer_norm.rows", &layer_norm_resident, &layer_norm_looped, &layer_norm_partial, &layer_norm_apply},
+    {"layer_norm.rows", &layer_norm_resident, &layer_norm_looped, &layer_norm_partial, &layer_norm_apply,
+     layer_norm_wide_modules},
     {"layer_norm_backward.rows", &layer_norm_backward_resident, &layer_norm_backward_looped,
      &layer_norm_backward_partial, &layer_norm_backward_apply},
     &layer_norm_parameters_partial,

@@ -200,8 +200,8 @@ constexpr double kFull = 0.75;  // of the units: the last wave of tiles is rarel
 double tile_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
     const Tile t = tile_of(pipeline);
     const double load = std::ceil(tiles(p, t) / units(limits)), terms = static_cast<double>(p.k), more = chains(p) - 1;
-    if (pipeline == Pipeline::large) return load * t.m * t.n * (terms + 40 + 48 * more);
-    return load * t.m * t.n * (terms + 12 + 4 * more) * (load < 2 ? 1.25 : 1.09);
+    if (pipeline == Pipeline::large) return load * t.m * t.n * (terms + 40 + 28 * more);
+    return load * t.m * t.n * (terms + 12 + 4 * more) * (load < 2 ? 1.25 : 1.1);
 }
 const char* unwise_large(const GemmProblem& p, const Limits& limits, Pipeline self) {
     if (!is_split(self) && tile_time(p, limits, self) > tile_time(p, limits, Pipeline::medium) &&
