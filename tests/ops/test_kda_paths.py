@@ -12,8 +12,10 @@ from kda_reference import HARD, Case, check_backward, check_forward, close, forw
 import vkml
 
 
-@pytest.fixture(params=["wide", "half", "narrow"])
-def path(request):
+@pytest.fixture(params=["deep", "wide", "half", "narrow"])
+def path(request, vulkan):
+    if request.param == "deep" and vkml.device_info(vulkan)["shared_memory"] < 49152:
+        pytest.skip("needs 48 KiB of shared memory; its other build, wide, runs")
     vkml._core._force_kda_path(request.param)
     yield request.param
     vkml._core._force_kda_path("")
@@ -27,8 +29,19 @@ def test_every_path(K, V, path, vulkan, rng):
     check_backward(case, vulkan)
     vkml.stop_recording_decisions()
     chose = {d["chose"] for d in vkml.decisions() if d["site"] == "kda.path"}
-    narrow = os.environ.get("VKML_MIN_SPEC") == "1" or (path == "wide" and K > 128)
+    narrow = os.environ.get("VKML_MIN_SPEC") == "1" or (path in ("deep", "wide") and K > 128)
     assert chose == {"narrow" if narrow else path}
+
+
+@pytest.mark.parametrize("path", ["deep", "wide"], indirect=True)
+@pytest.mark.parametrize(("K", "V"), [(128, 40), (40, 16), (56, 6)])
+def test_slices_of_32_and_of_16_channels_have_the_same_bits(K, V, path, vulkan, rng):
+    inputs = Case(rng, B=1, H=2, T=200, K=K, V=V).tensors(vulkan)
+    got = vkml.chunk_kda(*inputs)
+    vkml._core._force_kda_path("wide")
+    want = vkml.chunk_kda(*inputs)
+    assert_same_bits(got.output, want.output)
+    assert_same_bits(got.final_state, want.final_state)
 
 
 @pytest.fixture(params=[2, 5])

@@ -23,6 +23,7 @@ void decode_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 inline constexpr Kernel prepare_kernel{"kda_prepare", spv::kda_prepare, prepare_cpu};
 inline constexpr Kernel prepare_wide_kernel{"kda_prepare", spv::kda_prepare_wide, prepare_cpu};
 inline constexpr Kernel scan_wide_kernel{"kda_scan", spv::kda_scan_wide, scan_cpu};
+inline constexpr Kernel scan_deep_kernel{"kda_scan", spv::kda_scan_deep, scan_cpu};
 inline constexpr Kernel scan_half_kernel{"kda_scan", spv::kda_scan_half, scan_cpu};
 inline constexpr Kernel scan_narrow_kernel{"kda_scan", spv::kda_scan_narrow, scan_cpu};
 // Only on devices with few heads to run, never on the CPU.

@@ -25,11 +25,12 @@ std::uint32_t widths_of(const Problem& p, std::int64_t tiles, bool keep) {
 /// Variants of the steps, and value columns of a workgroup of the scans.
 struct Path {
     const Kernel *prepare, *scan, *reverse;
-    std::uint32_t columns;
+    std::uint32_t scan_columns, reverse_columns;
 };
-constexpr Path kPaths[] = {{&prepare_wide_kernel, &scan_wide_kernel, &reverse_wide_kernel, 32},
-                           {&prepare_kernel, &scan_half_kernel, &reverse_half_kernel, 16},
-                           {&prepare_kernel, &scan_narrow_kernel, &reverse_narrow_kernel, 8}};
+constexpr Path kPaths[] = {{&prepare_wide_kernel, &scan_deep_kernel, &reverse_wide_kernel, 16, 32},
+                           {&prepare_wide_kernel, &scan_wide_kernel, &reverse_wide_kernel, 16, 32},
+                           {&prepare_kernel, &scan_half_kernel, &reverse_half_kernel, 16, 16},
+                           {&prepare_kernel, &scan_narrow_kernel, &reverse_narrow_kernel, 8, 8}};
 
 std::atomic<int> forced_path{-1};
 bool other_forced(int path) {
@@ -37,17 +38,26 @@ bool other_forced(int path) {
     return forced >= 0 && forced != path;
 }
 
-const char* refuses_wide(const Problem& p, const Limits& limits) {
-    if (other_forced(0)) return "another path is asked for by name";
+const char* refuses_width(const Problem& p, const Limits& limits) {
     if (p.K > 128) return "32 columns of a state of more than 128 rows do not fit";
-    if (limits.max_workgroup_invocations < 256) return "the device has no workgroups of 256";
+    return limits.max_workgroup_invocations < 256 ? "the device has no workgroups of 256" : nullptr;
+}
+const char* refuses_deep(const Problem& p, const Limits& limits) {
+    if (other_forced(0)) return "another path is asked for by name";
+    if (const char* reason = refuses_width(p, limits)) return reason;
+    return limits.shared_memory < 49152 ? "the device has less than 48 KiB of shared memory" : nullptr;
+}
+const char* refuses_wide(const Problem& p, const Limits& limits) {
+    if (other_forced(1)) return "another path is asked for by name";
+    if (const char* reason = refuses_width(p, limits)) return reason;
     return limits.shared_memory < 32768 ? "the device has less than 32 KiB of shared memory" : nullptr;
 }
 const char* refuses_half(const Problem&, const Limits& limits) {
-    if (other_forced(1)) return "another path is asked for by name";
+    if (other_forced(2)) return "another path is asked for by name";
     return limits.shared_memory < 24576 ? "the device has less than 24 KiB of shared memory" : nullptr;
 }
-constexpr Variant<Problem> kTable[] = {{"wide", refuses_wide}, {"half", refuses_half}, {"narrow", never<Problem>}};
+constexpr Variant<Problem> kTable[] = {
+    {"deep", refuses_deep}, {"wide", refuses_wide}, {"half", refuses_half}, {"narrow", never<Problem>}};
 
 }  // namespace
 
@@ -56,7 +66,8 @@ void force_path(std::string_view name) {
     for (int i = 0; i < static_cast<int>(std::size(kTable)); i++)
         if (kTable[i].name == name) path = i;
     const bool emulated = name == "emulated";
-    check(name.empty() || emulated || path >= 0, "force_path: expected wide, half, narrow or emulated, got ", name);
+    check(name.empty() || emulated || path >= 0, "force_path: expected deep, wide, half, narrow or emulated, got ",
+          name);
     force_emulation(emulated);
     forced_path.store(path, std::memory_order_relaxed);
 }
@@ -85,8 +96,8 @@ Launcher::Launcher(std::string_view op, const Problem& p, const Inputs& in, cons
     segment_ = segment_tiles(op, p);
 }
 
-std::uint32_t Launcher::columns() const {
-    return p_.device.is_cpu() ? 1 : static_cast<std::uint32_t>(ceil_div(padded(p_, p_.V), kPaths[path_].columns));
+std::uint32_t Launcher::slices(std::uint32_t width) const {
+    return p_.device.is_cpu() ? 1 : static_cast<std::uint32_t>(ceil_div(padded(p_, p_.V), width));
 }
 
 void Launcher::prepare(const Slab& slab, bool keep) {
@@ -121,7 +132,8 @@ void Launcher::scan(const Slab& slab, bool keep, const StateView& from, const St
                         heads_packed(p_),    word(slab.head0), word(p_.heads()), word(spacing_tiles)};
     if (segment_ > 0 && slab.tiles > segment_) return scan_segments(slab, from, a, to, output, boundaries);
     stream_.launch(*kPaths[path_].scan, p_.dtype, spec_of(p_, {0, 0, 0, 0, output.defined()}, slab.tiles, keep),
-                   {word(slab.heads) * columns()}, a, {from.storage}, {workspace_, to, output, boundaries});
+                   {word(slab.heads) * slices(kPaths[path_].scan_columns)}, a, {from.storage},
+                   {workspace_, to, output, boundaries});
 }
 
 void Launcher::scan_segments(const Slab& slab, const StateView& from, const KdaScanArgs& args, const Storage& to,
@@ -187,7 +199,7 @@ void Launcher::reverse(const Slab& slab, const Strided& grad_output, const State
                      word(slab.tile0),    widths_of(p_, slab.tiles, true),
                      heads_packed(p_),    word(slab.head0)};
     stream_.launch(*kPaths[path_].reverse, p_.dtype, spec_of(p_, {0, 0, 0, 0, grad_output.s[3]}, slab.tiles, true),
-                   {word(slab.heads) * columns()}, a, {g, from.storage}, {workspace_, to});
+                   {word(slab.heads) * slices(kPaths[path_].reverse_columns)}, a, {g, from.storage}, {workspace_, to});
 }
 
 void Launcher::epilogue(const Slab& slab, const KdaGradients& out) {

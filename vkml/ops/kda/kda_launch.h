@@ -32,7 +32,8 @@ class Launcher {
     void epilogue(const Slab& slab, const KdaGradients& out);
 
   private:
-    std::uint32_t columns() const;
+    /// Slices of `width` value columns; one on the CPU.
+    std::uint32_t slices(std::uint32_t width) const;
     /// Segments side by side: see kda_scan.slang.
     void scan_segments(const Slab& slab, const StateView& from, const KdaScanArgs& args, const Storage& to,
                        const Tensor& output, const Tensor& boundaries);
