@@ -2,13 +2,15 @@
 //     bench_gemm_lab <list> [seconds per size] [device]
 // Each line of the list names a variant: its label, the SPIR-V file (built as cmake/compile_kernel.py builds it, with
 // other defines), the tile's rows and columns, the terms of a chain (0: one chain), and sizes m,n,k separated by
-// semicolons:
+// semicolons; a seventh word is the parts that K is cut into, of one chain each, which a second kernel adds:
 //     two_slices medium.spv 64 128 256 1024,1024,1024;2048,2048,2048
+//     three_parts medium.spv 64 128 352 1024,1024,1024 3
 // With VKML_VULKAN_DEBUG=1 the driver's registers and spills go to stderr; bench/machine_code.py reads what it made of
 // the main loop.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -17,13 +19,18 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vkml/ops/matmul/gemm_args.h"
+#include "vkml/ops/matmul/split_k.spv.h"
+#include "vkml/ops/matmul/split_k_args.h"
+#include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
 #include "vkml/vkml.h"
 
@@ -38,7 +45,7 @@ struct Size {
 /// What a line of the list says; the kernel points into it, so it stays where it is.
 struct Candidate {
     std::string label, sizes;
-    std::uint32_t rows = 0, columns = 0, chain = 0;
+    std::uint32_t rows = 0, columns = 0, chain = 0, parts = 1;
     std::vector<std::uint32_t> code;
     Spirv module{};
     Kernel kernel{};
@@ -65,10 +72,19 @@ Tensor matrix(std::int64_t rows, std::int64_t columns, std::size_t shift, Device
     return t;
 }
 
+/// The operands of a size, kept for the variants that follow.
+const std::pair<Tensor, Tensor>& operands(const Size& s, Device device) {
+    static std::map<std::array<std::uint32_t, 3>, std::pair<Tensor, Tensor>> kept;
+    auto& found = kept[{s.m, s.n, s.k}];
+    if (!found.first) found = {matrix(s.m, s.k, kShiftA, device), matrix(s.k, s.n, kShiftB, device)};
+    return found;
+}
+
 bool read_candidate(const std::string& line, Candidate& v) {
     std::istringstream words(line);
     std::string file;
     if (!(words >> v.label >> file >> v.rows >> v.columns >> v.chain >> v.sizes)) return false;
+    if (!(words >> v.parts)) v.parts = 1;
     std::ifstream in(file, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(in)), {});
     v.code.resize(bytes.size() / 4);
@@ -78,15 +94,25 @@ bool read_candidate(const std::string& line, Candidate& v) {
     return !v.code.empty();
 }
 
-void launch(const Candidate& v, const Size& s, const Tensor& a, const Tensor& b, const Tensor& c) {
+constexpr Kernel reduce_kernel{"gemm_split_k_reduce", spv::gemm_split_k_reduce};
+
+/// `parts` holds the parts' sums; c itself where there is one part.
+void launch(const Candidate& v, const Size& s, const Tensor& a, const Tensor& b, const Tensor& parts, const Tensor& c) {
     GemmArgs args{};
-    args.a = a.address(), args.b = b.address(), args.c = c.address();
+    args.a = a.address(), args.b = b.address(), args.c = parts.address();
     args.a_row = s.k, args.a_col = 1, args.b_row = s.n, args.b_col = 1;
     args.m = s.m, args.n = s.n, args.k = s.k;
     args.batch = args.batch_inner = 1;
-    args.k_part = 0x80000000u, args.chain = v.chain ? v.chain : 0x40000000u;
-    const Grid grid{(s.n + v.columns - 1) / v.columns, (s.m + v.rows - 1) / v.rows, 1};
-    stream(c.device()).launch(v.kernel, DType::f32, Spec{0}, grid, args, {a, b, c}, {c});
+    args.k_part = v.parts > 1 ? v.chain : 0x80000000u, args.chain = v.chain ? v.chain : 0x40000000u;
+    const Grid grid{(s.n + v.columns - 1) / v.columns, (s.m + v.rows - 1) / v.rows, v.parts};
+    stream(c.device()).launch(v.kernel, DType::f32, Spec{0}, grid, args, {a, b, parts}, {parts});
+    if (v.parts == 1) return;
+    SplitKArgs reduce{};
+    reduce.partial = parts.address(), reduce.c = c.address(), reduce.count = std::uint64_t{s.m} * s.n;
+    reduce.n = s.n, reduce.parts = v.parts, reduce.first = reduce.last = 1;
+    stream(c.device())
+        .launch(reduce_kernel, DType::f32, Spec{0, 0, 1}, linear_grid(ceil_div(reduce.count, 512)), reduce, {parts},
+                {c});
 }
 
 /// The largest error of 200 outputs, in units of what the accuracy bound of matmul allows; infinite if one is missing.
@@ -112,16 +138,17 @@ double worst_error(const Size& s, const Tensor& c) {
 
 /// One size of one variant: the median of samples of about 20 ms, in the second half of the time given.
 void measure(const Candidate& v, const Size& s, double seconds, Device device) {
-    const Tensor a = matrix(s.m, s.k, kShiftA, device), b = matrix(s.k, s.n, kShiftB, device);
+    const auto& [a, b] = operands(s, device);
     const Tensor c = full({s.m, s.n}, std::numeric_limits<double>::quiet_NaN(), DType::f32, device);
-    launch(v, s, a, b, c);
+    const Tensor parts = v.parts > 1 ? empty({v.parts, s.m, s.n}, DType::f32, device) : c;
+    launch(v, s, a, b, parts, c);
     const double error = worst_error(s, c), flops = 2.0 * s.m * s.n * s.k;
     const int count = static_cast<int>(std::clamp(0.02 * 4e13 / flops, 1.0, 500.0));
     std::vector<double> samples;
     for (const double begin = now(); samples.size() < 4 || now() - begin < seconds;) {
         stream(device).synchronize();
         const double start = now();
-        for (int i = 0; i < count; i++) launch(v, s, a, b, c);
+        for (int i = 0; i < count; i++) launch(v, s, a, b, parts, c);
         stream(device).synchronize();
         samples.push_back((now() - start) / count);
     }

@@ -10,6 +10,7 @@ from helpers import assert_close, tensor, to_numpy
 from op_cases import Tolerance, bench, op_cases
 
 import vkml
+from vkml import _core
 
 REDUCTIONS = ["mean", "sum", "none"]
 NEAR = Tolerance(row=3e-6, rel=3e-6)
@@ -159,6 +160,66 @@ def test_cross_entropy_of_probabilities(device: str, rng: np.random.Generator) -
     for reduction in REDUCTIONS:
         got = vkml.cross_entropy(vkml.tensor(x, device=device), vkml.tensor(p, device=device), reduction=reduction)
         assert_close(got, reduce(-(p * logs).sum(1), reduction), rtol=1e-5)
+
+
+@pytest.fixture
+def structure(request: pytest.FixtureRequest) -> Any:
+    """Which kernels reduce the rows of logits on a GPU."""
+    _core._force_row_structure(request.param)
+    yield request.param
+    _core._force_row_structure("")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("structure", ["resident", "split", "looped"], indirect=True)
+@pytest.mark.parametrize("shape", [(2, 40000), (3, 4099), (5, 1), (9, 3), (2, 5000, 3), (7, 257)])
+def test_cross_entropy_of_many_classes(
+    device: str, rng: np.random.Generator, structure: str, shape: tuple[int, ...], dtype: str
+) -> None:
+    """Values and gradients by every structure; pieces of 16 bytes that reach into the next rows; a strided input."""
+    x = tensor(rng.normal(0, 3, shape), dtype, device, True)
+    target = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+    target.flat[0] = -100
+    loss = vkml.cross_entropy(x.flip(1), vkml.tensor(target, device=device), reduction="none")
+    held = to_numpy(x)[:, ::-1].astype(np.float64)
+    unit = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}[dtype]
+    expected = np_cross_entropy(held, target, reduction="none")
+    assert_close(loss, expected, rtol=unit + 4e-6, atol=1e-6 * np.abs(held).max())
+    weights = rng.uniform(0.5, 2, target.shape)
+    loss.backward(tensor(weights, dtype, device))
+    weights = to_numpy(tensor(weights, dtype)).astype(np.float64)
+    p = np.exp(held - held.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    one = np.arange(shape[1]).reshape(1, -1, *[1] * (len(shape) - 2)) == target[:, None]
+    wanted = np.where(target[:, None] == -100, 0, (p - one) * weights[:, None])[:, ::-1]
+    # A half keeps 2^-24 beside its 11 bits.
+    assert_close(x.grad, wanted, rtol=unit + 4e-6, atol=2e-6 + (2.0**-25 if dtype == "float16" else 0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_cross_entropy_keeps_no_log_softmax(device: str, rng: np.random.Generator, dtype: str) -> None:
+    x = tensor(rng.normal(0, 3, (64, 30001)), dtype, device, True)
+    t = vkml.tensor(rng.integers(0, 30001, 64), device=device)
+    vkml.synchronize()
+    before = vkml.memory_stats(device)["in_use_bytes"]
+    vkml.reset_peak_memory(device)
+    vkml.cross_entropy(x, t).backward()
+    vkml.synchronize()
+    # Beside the logits only their gradient, to within what the pool rounds up by.
+    assert vkml.memory_stats(device)["peak_in_use_bytes"] - before <= x.nbytes * 9 // 8 + (1 << 16)
+
+
+def test_nll_loss_of_halves(device: str, rng: np.random.Generator) -> None:
+    """Each gradient is one weight, so it has the bits of that; the loss is rounded once."""
+    x = tensor(-rng.uniform(0, 5, (6, 11)), "bfloat16", device, True)
+    t, w = rng.integers(0, 11, 6), rng.uniform(0.5, 2, 11).astype(np.float32)
+    loss = vkml.nll_loss(x, vkml.tensor(t, device=device), vkml.tensor(w, device=device), reduction="none")
+    assert loss.dtype == vkml.bfloat16
+    assert_close(loss, -w[t] * to_numpy(x)[np.arange(6), t], rtol=2.0**-8)
+    loss.sum().backward()
+    wanted = np.zeros((6, 11))
+    wanted[np.arange(6), t] = -to_numpy(tensor(w[t], "bfloat16"))
+    assert (to_numpy(x.grad) == wanted).all()
 
 
 def test_older_calls_and_int32_targets(device: str) -> None:

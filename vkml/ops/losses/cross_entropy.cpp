@@ -94,9 +94,9 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
         return with_probabilities(input, target, weight, reduction, label_smoothing);
     }
     const NllProblem problem = problem_of("cross_entropy", input, target, weight, ignore_index);
-    const Tensor x = cast(input, wide(input));
-    const NllResult picked = nll_elements(problem, x, true);
-    const Tensor loss = label_smoothing > 0 ? smoothed(problem, x, picked, label_smoothing) : picked.loss;
+    const NllResult picked = nll_elements(problem, input, true);
+    const Tensor loss =
+        label_smoothing > 0 ? smoothed(problem, cast(input, wide(input)), picked, label_smoothing) : picked.loss;
     return reduced(loss, picked.kept, reduction, input.dtype());
 }
 
@@ -106,7 +106,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
     check<DTypeError>(is_class_dtype(target.dtype()), "nll_loss: target: expected int64 or int32, got ",
                       target.dtype());
     const NllProblem problem = problem_of("nll_loss", input, target, weight, ignore_index);
-    const NllResult picked = nll_elements(problem, cast(input, wide(input)), false);
+    const NllResult picked = nll_elements(problem, input, false);
     return reduced(picked.loss, picked.kept, reduction, input.dtype());
 }
 

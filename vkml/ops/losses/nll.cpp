@@ -1,15 +1,15 @@
 #include "vkml/ops/losses/nll.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "vkml/autograd/node.h"
+#include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/elementwise/elementwise.h"
 #include "vkml/ops/losses/nll.spv.h"
-#include "vkml/ops/losses/nll_args.h"
+#include "vkml/ops/losses/nll_kernel.h"
 #include "vkml/ops/reduce/reduce.h"
 #include "vkml/ops/softmax/softmax.h"
-#include "vkml/runtime/cpu/parallel.h"
 #include "vkml/runtime/divisor.h"
 #include "vkml/runtime/fault.h"
 #include "vkml/runtime/grid.h"
@@ -20,74 +20,9 @@ namespace {
 
 constexpr std::uint32_t kThreads = 128;
 
-template <class V>
-void nll_values(const NllArgs& a) {
-    const auto* input = reinterpret_cast<const V*>(a.input);
-    const auto* weights = reinterpret_cast<const V*>(a.weight);
-    const auto* target = reinterpret_cast<const std::int64_t*>(a.target);
-    const std::int64_t classes = a.classes, inner = a.inner;
-    cpu::parallel_for(static_cast<std::int64_t>(a.count), cpu::kGrain / 8, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; i++) {
-            const std::int64_t t = target[i];
-            V loss = 0, weight = 0;
-            if (t != a.ignore) {
-                if (t < 0 || t >= classes)
-                    report_fault(a.fault, FaultCode::index_out_of_range, a.site, t, classes);
-                else {
-                    weight = weights ? weights[t] : V{1};
-                    loss = -weight * input[(i / inner * classes + t) * inner + i % inner];
-                }
-            }
-            reinterpret_cast<V*>(a.values)[i] = loss;
-            reinterpret_cast<V*>(a.kept)[i] = weight;
-        }
-    });
-}
-
-template <class V>
-void nll_gradients(const NllArgs& a, bool softmax) {
-    const auto* input = reinterpret_cast<const V*>(a.input);
-    const auto* g = reinterpret_cast<const V*>(a.values);
-    const auto* weights = reinterpret_cast<const V*>(a.weight);
-    const auto* target = reinterpret_cast<const std::int64_t*>(a.target);
-    auto* dx = reinterpret_cast<V*>(a.dx);
-    const std::int64_t classes = a.classes, inner = a.inner;
-    const auto positions = static_cast<std::int64_t>(a.count) / std::max<std::int64_t>(classes, 1);
-    cpu::parallel_for(positions, std::max<std::int64_t>(1, cpu::kGrain / 8 / std::max<std::int64_t>(classes, 1)),
-                      [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t i = begin; i < end; i++) {
-                              const std::int64_t t = target[i], first = i / inner * classes * inner + i % inner;
-                              const bool counts = t != a.ignore && t >= 0 && t < classes;
-                              const V scale = counts ? g[i] * (weights ? weights[t] : V{1}) : V{0};
-                              for (std::int64_t c = 0; c < classes; c++) {
-                                  const std::int64_t at = first + c * inner;
-                                  dx[at] = counts && softmax ? scale * std::exp(input[at]) : V{0};
-                                  if (counts && c == t)
-                                      dx[at] = scale * ((softmax ? std::exp(input[at]) : V{0}) - V{1});
-                              }
-                          }
-                      });
-}
-
-void nll_cpu(const void* raw, DType dtype, const Spec&, Grid) {
-    const auto& args = *static_cast<const NllArgs*>(raw);
-    if (dtype == DType::f64)
-        nll_values<double>(args);
-    else
-        nll_values<float>(args);
-}
-
-void nll_backward_cpu(const void* raw, DType dtype, const Spec& spec, Grid) {
-    const auto& args = *static_cast<const NllArgs*>(raw);
-    if (dtype == DType::f64)
-        nll_gradients<double>(args, spec[0] != 0);
-    else
-        nll_gradients<float>(args, spec[0] != 0);
-}
-
 constexpr Kernel nll_kernel{"nll", spv::nll, nll_cpu};
 constexpr Kernel nll_backward_kernel{"nll_backward", spv::nll_backward, nll_backward_cpu};
-constexpr Kernel nll_backward_rows_kernel{"nll_backward_rows", spv::nll_backward_rows};
+constexpr Kernel nll_backward_pieces_kernel{"nll_backward_pieces", spv::nll_backward_pieces};
 static_assert(sizeof(NllArgs) <= kMaxPushConstants);
 
 NllArgs arguments(const NllProblem& p, const Shape& shape) {
@@ -103,72 +38,89 @@ NllArgs arguments(const NllProblem& p, const Shape& shape) {
     return args;
 }
 
-NllResult forward(const NllProblem& p, const Tensor& packed) {
-    NllResult out{empty(p.target.shape(), packed.dtype(), packed.device()),
-                  empty(p.target.shape(), packed.dtype(), packed.device())};
+void set_statistics(NllArgs& args, const SoftmaxStatistics& s) {
+    if (!s.peak.defined()) return;
+    args.peak = s.peak.address();
+    args.log_sum = s.log_sum.address();
+}
+
+/// input: packed log-probabilities, or logits with their statistics.
+NllResult forward(const NllProblem& p, const Tensor& input, const SoftmaxStatistics& statistics) {
+    const DType wide = input.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    NllResult out{empty(p.target.shape(), wide, input.device()), empty(p.target.shape(), wide, input.device())};
     if (out.loss.numel() == 0) return out;
-    Stream& on = stream_of(packed);
-    NllArgs args = arguments(p, packed.shape());
-    args.input = packed.address();
+    Stream& on = stream_of(input);
+    NllArgs args = arguments(p, input.shape());
+    args.input = input.address();
     args.values = out.loss.address();
     args.kept = out.kept.address();
     args.fault = on.fault_address();
     args.count = static_cast<std::uint64_t>(out.loss.numel());
-    on.launch(nll_kernel, packed.dtype(), Spec{0}, linear_grid(ceil_div(args.count, kThreads)), args,
-              {packed, p.target, p.weight}, {out.loss, out.kept});
+    set_statistics(args, statistics);
+    on.launch(nll_kernel, input.dtype(), Spec{statistics.peak.defined() ? 1u : 0u},
+              linear_grid(ceil_div(args.count, kThreads)), args,
+              {input, statistics.peak, statistics.log_sum, p.target, p.weight}, {out.loss, out.kept});
     return out;
 }
 
-/// The gradient of the losses: of log-probabilities, or of logits whose log_softmax is given.
-Tensor backward(const NllProblem& p, const Tensor& gradient, const Shape& shape, const Tensor& log_softmax) {
+/// The gradient of the losses: of log-probabilities, or of packed logits with their statistics.
+Tensor backward(const NllProblem& p, const Tensor& gradient, const Shape& shape, DType dtype, const Tensor& logits,
+                const SoftmaxStatistics& statistics) {
     const NoGrad off;
-    Tensor dx = empty(shape, gradient.dtype(), gradient.device());
+    Tensor dx = empty(shape, dtype, gradient.device());
     if (dx.numel() == 0) return dx;
     const Tensor g = contiguous(gradient);
     NllArgs args = arguments(p, shape);
-    args.input = log_softmax.defined() ? log_softmax.address() : 0;
+    args.input = logits.defined() ? logits.address() : 0;
     args.values = g.address();
     args.dx = dx.address();
     args.count = static_cast<std::uint64_t>(dx.numel());
+    set_statistics(args, statistics);
     Stream& on = stream_of(dx);
-    const bool rows = !on.backend().synchronous() && dx.dtype() == DType::f32 && args.inner == 1 &&
-                      args.classes % 4 == 0 && args.count / 4 < std::uint64_t{1} << 31 && args.input % 16 == 0;
-    if (rows) {
-        const Divisor fours(args.classes / 4);
-        args.multiplier = fours.multiplier, args.shift = fours.shift;
+    const auto width = static_cast<std::uint32_t>(16 / itemsize(dtype));
+    const bool pieces = !on.backend().synchronous() && dtype != DType::f64 && args.inner == 1 &&
+                        args.count < std::uint64_t{1} << 31 && args.input % 16 == 0;
+    if (pieces) {
+        const Divisor classes(args.classes);
+        args.multiplier = classes.multiplier, args.shift = classes.shift;
     }
-    on.launch(rows ? nll_backward_rows_kernel : nll_backward_kernel, dx.dtype(), Spec{log_softmax.defined() ? 1u : 0u},
-              linear_grid(ceil_div(args.count, rows ? 4 * kThreads : kThreads)), args,
-              {log_softmax, g, p.target, p.weight}, {dx});
+    on.launch(pieces ? nll_backward_pieces_kernel : nll_backward_kernel, dtype, Spec{logits.defined() ? 1u : 0u},
+              linear_grid(ceil_div(args.count, pieces ? width * kThreads : kThreads)), args,
+              {logits, statistics.peak, statistics.log_sum, g, p.target, p.weight}, {dx});
     return dx;
 }
 
 /// The gradient of log-probabilities as an operator of its own: linear in g, and its gradient is the loss of what comes
 /// in.
-Tensor nll_gradient(const NllProblem& p, const Tensor& g, const Shape& shape) {
-    return record("nll_backward", backward(p, g, shape, {}), {g}, keep_nothing,
+Tensor nll_gradient(const NllProblem& p, const Tensor& g, const Shape& shape, DType dtype) {
+    return record("nll_backward", backward(p, g, shape, dtype, {}, {}), {g}, keep_nothing,
                   [p](const Backward& b) -> Grads { return {nll_elements(p, b.grad(), false).loss}; });
 }
 
 }  // namespace
 
 NllResult nll_elements(const NllProblem& p, const Tensor& input, bool softmax) {
-    Tensor logs;
+    Tensor packed;
+    SoftmaxStatistics statistics;
     {
         const NoGrad off;
-        logs = softmax ? log_softmax(input, p.axis) : contiguous(input);
+        packed = contiguous(input);
+        if (softmax) statistics = softmax_statistics(p.op, packed, p.axis);
     }
-    NllResult out = forward(p, logs);
+    NllResult out = forward(p, packed, statistics);
     if (!softmax) {
         record(p.op, out.loss, {input}, keep_nothing,
-               [p, shape = input.shape()](const Backward& b) -> Grads { return {nll_gradient(p, b.grad(), shape)}; });
+               [p, shape = input.shape(), dtype = input.dtype()](const Backward& b) -> Grads {
+                   return {nll_gradient(p, b.grad(), shape, dtype)};
+               });
         return out;
     }
-    record(p.op, out.loss, {input}, keep_inputs(0), [p, logs](const Backward& b) -> Grads {
-        if (!grad_enabled()) return {backward(p, b.grad(), logs.shape(), logs)};
+    record(p.op, out.loss, {input}, keep_inputs(0), [p, statistics](const Backward& b) -> Grads {
+        const Tensor x = b.input(0);
+        if (!grad_enabled()) return {backward(p, b.grad(), x.shape(), x.dtype(), contiguous(x), statistics)};
         // Recorded: through log_softmax, of ordinary operators.
-        const Tensor d = nll_gradient(p, b.grad(), logs.shape());
-        return {log_softmax_backward(d, log_softmax(b.input(0), p.axis), p.axis)};
+        const Tensor wide = cast(x, b.grad().dtype()), d = nll_gradient(p, b.grad(), x.shape(), wide.dtype());
+        return {cast(log_softmax_backward(d, log_softmax(wide, p.axis), p.axis), x.dtype())};
     });
     return out;
 }

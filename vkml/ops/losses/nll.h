@@ -4,10 +4,10 @@
 
 #include "vkml/core/tensor.h"
 
-/// The fused inside of cross_entropy and nll_loss, in f32 or f64.
+/// The fused inside of cross_entropy and nll_loss.
 namespace vkml {
 
-/// What does not change between forward and backward. target: packed int64; weight: of the input's dtype, or undefined.
+/// What does not change between forward and backward. target: packed int64; weight: f32 (f64 for f64), or undefined.
 struct NllProblem {
     std::string_view op;
     Tensor target, weight;
@@ -16,10 +16,11 @@ struct NllProblem {
 };
 
 struct NllResult {
-    Tensor loss;  // of target's shape, differentiable
+    Tensor loss;  // of target's shape, f32 (f64 for f64), differentiable
     Tensor kept;  // the weight of each target, 0 where it is ignored
 };
-/// -weight[target] input[target], input holding log-probabilities; `softmax`: logits, in two dispatches.
+/// -weight[target] input[target], input holding log-probabilities of any floating dtype; `softmax`: logits, read once
+/// forward and once backward, with two values kept for each position.
 NllResult nll_elements(const NllProblem& problem, const Tensor& input, bool softmax);
 
 }  // namespace vkml

@@ -152,8 +152,10 @@ void launch_split(Stream& on, const Product& p, GemmArgs args, const Choice& cho
                                     .parts = now,
                                     .first = done == 0,
                                     .last = last};
-            on.launch(reduce_kernel, p.problem.dtype, {is_exact(p), static_cast<std::uint32_t>(p.activation)},
-                      linear_grid(ceil_div(reduce.count, 128)), reduce, {workspace, p.bias}, {p.c, workspace});
+            const bool wide = !is_exact(p) && args.n % 4 == 0;
+            on.launch(reduce_kernel, p.problem.dtype, {is_exact(p), static_cast<std::uint32_t>(p.activation), wide},
+                      linear_grid(ceil_div(reduce.count, wide ? 512 : 128)), reduce, {workspace, p.bias},
+                      {p.c, workspace});
         }
     }
 }

@@ -45,10 +45,16 @@ constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::gemm_coopmat_few_nn},
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
     pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
     peak{"gemm_peak", spv::gemm_peak};
-// By the terms of a line that they hold: four for each invocation.
-constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_columns_1024},
-                                    {"gemm_split_columns", spv::gemm_split_columns_2048},
-                                    {"gemm_split_columns", spv::gemm_split_columns_4096}};
+// By the terms that they hold of a line: those of so many neighbouring lines for each workgroup.
+struct SplitColumns {
+    Kernel kernel;
+    std::uint32_t depth, threads, lines;
+};
+constexpr SplitColumns split_columns[] = {
+    {{"gemm_split_columns", spv::gemm_split_columns_1024}, 1024, 256, 8},
+    {{"gemm_split_columns", spv::gemm_split_columns_2048}, 2048, 512, 8},
+    {{"gemm_split_columns", spv::gemm_split_columns_4096}, 4096, 1024, 8},
+    {{"gemm_split_columns", spv::gemm_split_columns_8192}, 8192, 512, 4}};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
 constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
@@ -122,8 +128,10 @@ constexpr std::uint32_t kPackThreads = 128, kPackLines = 64, kPackDepth = 32;  /
 /// How a workgroup reads: the axis that neighbouring threads read along, whether they can in vectors, and how many
 /// slices one after another. Short runs for a small operand, which many workgroups finish sooner.
 struct PackPlan {
-    Spec spec;
+    bool along, aligned;
+    std::uint32_t run;
     Grid grid;
+    Spec spec() const { return Spec{along, aligned, run}; }
 };
 PackPlan plan_pack(const Stream& on, const GemmPackArgs& pack, DType dtype) {
     const bool along = reads_along(pack);
@@ -133,7 +141,7 @@ PackPlan plan_pack(const Stream& on, const GemmPackArgs& pack, DType dtype) {
     const std::uint64_t lines = std::uint64_t{pack.batch} * pack.lines_padded;
     const std::uint64_t slices = pack.depth_padded / kPackDepth, tiles = lines / kPackLines * slices;
     const std::uint32_t run = tiles < 16 * std::uint64_t{std::max(on.limits().compute_units, 16u)} ? 1 : 4;
-    return {Spec{along, aligned, run}, linear_grid(along ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
+    return {along, aligned, run, linear_grid(along ? ceil_div(lines * (pack.depth_padded / 8), kPackThreads)
                                                          : lines / kPackLines * ceil_div(slices, run))};
 }
 
@@ -163,7 +171,7 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
                               dtype, own.device());
     pack.to = copy.address();
     const PackPlan plan = plan_pack(on, pack, p.problem.dtype);
-    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, plan.spec, plan.grid, pack, {own}, {copy});
+    on.launch(rounds ? pack_bf16 : pack_copy, p.problem.dtype, plan.spec(), plan.grid, pack, {own}, {copy});
     const std::int64_t matrix = std::int64_t{pack.lines_padded} * pack.depth_padded;
     const bool shared = pack.batch == 1;
     const std::int64_t inner = shared ? 0 : matrix, outer = shared ? 0 : matrix * args.batch_inner;
@@ -195,14 +203,15 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
 namespace {
 
 /// The kernel that splits lines beside each other in one reading, or null where they are too long for it.
-const Kernel* one_reading(const Limits& limits, const GemmPackArgs& pack) {
+const SplitColumns* one_reading(const Limits& limits, const GemmPackArgs& pack) {
     if (pack.line != 1 || pack.k % 4 != 0 || pack.k < 0 || pack.from % 16 != 0) return nullptr;
-    for (std::uint32_t i = 0; i < 3; i++) {
-        const std::uint32_t threads = 256u << i;
-        if (pack.depth > 4 * threads) continue;
-        const bool fits = limits.max_workgroup_invocations >= threads && limits.max_workgroup_size[0] >= threads &&
-                          limits.shared_memory >= 8 * (threads + 5) * sizeof(float);
-        return fits ? &split_columns[i] : nullptr;
+    for (const SplitColumns& way : split_columns) {
+        if (pack.depth > way.depth) continue;
+        // Eight terms of a round for each invocation, and padding.
+        const std::size_t shared = (std::size_t{8} * way.threads + std::size_t{5} * way.lines) * sizeof(float);
+        const bool fits = limits.max_workgroup_invocations >= way.threads &&
+                          limits.max_workgroup_size[0] >= way.threads && limits.shared_memory >= shared;
+        return fits ? &way : nullptr;
     }
     return nullptr;
 }
@@ -226,21 +235,24 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
                   .partial = {},
                   .pack = pack};
     halves.pack.to = halves.lines.address(), halves.pack.peaks = halves.peaks.address();
-    const Spec spec = plan_pack(on, pack, DType::f32).spec;
+    const PackPlan plan = plan_pack(on, pack, DType::f32);
     if (reads_along(pack)) {
-        on.launch(split_lines, DType::f32, spec, linear_grid(pack.lines_padded), halves.pack, {own},
+        // Few invocations for a short line, so that each holds all that it reads and few workgroups begin.
+        const std::uint32_t lanes = pack.depth_padded <= 1024 ? 32 : pack.depth_padded <= 2048 ? 64 : kPackThreads;
+        on.launch(split_lines, DType::f32, Spec{true, plan.aligned, plan.run, lanes},
+                  linear_grid(pack.lines_padded / (kPackThreads / lanes)), halves.pack, {own},
                   {halves.lines, halves.peaks});
         return halves;
     }
-    if (const Kernel* kernel = one_reading(on.limits(), pack)) {
-        on.launch(*kernel, DType::f32, {}, linear_grid(pack.lines_padded / 8), halves.pack, {own},
+    if (const SplitColumns* way = one_reading(on.limits(), pack)) {
+        on.launch(way->kernel, DType::f32, {}, linear_grid(pack.lines_padded / way->lines), halves.pack, {own},
                   {halves.lines, halves.peaks});
         return halves;
     }
     halves.pack.parts = std::clamp<std::uint32_t>(pack.depth / 64, 1, VKML_PEAK_PARTS);
     halves.partial = empty({std::int64_t{halves.pack.parts} * pack.lines_padded}, DType::i32, device);
     halves.pack.partial = halves.partial.address();
-    on.launch(peak, DType::f32, spec, linear_grid(std::uint64_t{pack.lines_padded} / kPackLines * halves.pack.parts),
+    on.launch(peak, DType::f32, plan.spec(), linear_grid(std::uint64_t{pack.lines_padded} / kPackLines * halves.pack.parts),
               halves.pack, {own}, {halves.partial});
     return halves;
 }
@@ -248,7 +260,7 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
 void finish_halves(Stream& on, const Halves& h) {
     if (!h.partial) return;
     const PackPlan plan = plan_pack(on, h.pack, DType::f32);
-    on.launch(pack_halves, DType::f32, plan.spec, plan.grid, h.pack, {h.own, h.partial}, {h.lines, h.peaks});
+    on.launch(pack_halves, DType::f32, plan.spec(), plan.grid, h.pack, {h.own, h.partial}, {h.lines, h.peaks});
 }
 
 }  // namespace

@@ -45,8 +45,14 @@ double sum_of_exp(const V* in, std::int64_t n, V m, V* out) {
     });
 }
 
+/// Where the statistics of rows go if nothing else is wanted.
 template <class V>
-void softmax_row(const RowView<V>& row, bool log) {
+struct Statistics {
+    V *peak, *log_sum;  // null where the rows themselves are stored
+};
+
+template <class V>
+void softmax_row(const RowView<V>& row, bool log, Statistics<V> to) {
     const hn::ScalableTag<V> d;
     const std::int64_t n = row.cols;
     std::vector<V> peaks(static_cast<std::size_t>((n + kPiece - 1) / kPiece));
@@ -58,6 +64,11 @@ void softmax_row(const RowView<V>& row, bool log) {
     const double sum = sum_pieces(n, row.alone, [&](std::int64_t begin, std::int64_t end) {
         return sum_of_exp(row.x + begin, end - begin, m, log ? static_cast<V*>(nullptr) : row.y + begin);
     });
+    if (to.peak) {
+        to.peak[row.row] = m;
+        to.log_sum[row.row] = static_cast<V>(std::log(sum));
+        return;
+    }
     const auto peak = hn::Set(d, m), divisor = hn::Set(d, static_cast<V>(log ? std::log(sum) : sum));
     each_piece(n, row.alone, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
         const V* in = log ? row.x : row.y;
@@ -68,7 +79,7 @@ void softmax_row(const RowView<V>& row, bool log) {
 }
 
 template <class E>
-void softmax_block(const ColumnBlock<E>& b, bool log) {
+void softmax_block(const ColumnBlock<E>& b, bool log, Statistics<typename E::Value> to) {
     using V = typename E::Value;
     const hn::ScalableTag<V> d;
     HWY_ALIGN V peak[kColumns + 64], part[kColumns + 64], buffer[kColumns + 64];
@@ -96,6 +107,11 @@ void softmax_block(const ColumnBlock<E>& b, bool log) {
             }
     }
     for (std::int64_t c = 0; c < b.count; c++) part[c] = static_cast<V>(log ? std::log(sum[c]) : sum[c]);
+    if (to.peak) {
+        std::copy(peak, peak + b.count, to.peak + b.row);
+        std::copy(part, part + b.count, to.log_sum + b.row);
+        return;
+    }
     for (std::int64_t e = 0; e < b.cols; e++) {
         const bool done = kIsValue<E> && !log;  // y holds the exponentials
         const V* x = block_values<E>(done ? b.y + e * b.y_step : b.x + e * b.x_step, b.count, buffer);
@@ -114,10 +130,13 @@ void softmax_block(const ColumnBlock<E>& b, bool log) {
 void softmax_run(const RowArgs& args, DType dtype, int rank, bool log) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
+        using V = typename E::Value;
+        Statistics<V> to{};
+        if (!args.y) to = {reinterpret_cast<V*>(args.mean), reinterpret_cast<V*>(args.rstd)};
         if (has_columns(args, rank))
-            each_block<E>(args, rank, [&](const ColumnBlock<E>& b) { softmax_block(b, log); });
+            each_block<E>(args, rank, [&](const ColumnBlock<E>& b) { softmax_block(b, log, to); });
         else
-            each_row<E>(args, rank, [&](const auto& row) { softmax_row(row, log); });
+            each_row<E>(args, rank, [&](const auto& row) { softmax_row(row, log, to); });
     });
 }
 

@@ -19,6 +19,15 @@ inline constexpr RowWide softmax_wide_modules[] = {{&softmax_wide, 512, 26, 5}, 
 inline constexpr RowKernels softmax_rows{"softmax.rows",   &softmax_resident, &softmax_looped,
                                          &softmax_partial, &softmax_apply,    softmax_wide_modules};
 
+// y is null: the maximum goes to `mean` and the log of the sum to `rstd`.
+inline constexpr Kernel softmax_statistics_resident{"softmax_resident", spv::softmax_statistics_resident, softmax_cpu};
+inline constexpr Kernel softmax_statistics_looped{"softmax_looped", spv::softmax_statistics_looped};
+inline constexpr Kernel softmax_statistics_partial{"softmax_partial", spv::softmax_statistics_partial};
+inline constexpr Kernel softmax_statistics_apply{"softmax_apply", spv::softmax_statistics_apply};
+inline constexpr RowKernels softmax_statistics_rows{"softmax_statistics.rows", &softmax_statistics_resident,
+                                                    &softmax_statistics_looped, &softmax_statistics_partial,
+                                                    &softmax_statistics_apply};
+
 inline constexpr Kernel softmax_backward_resident{"softmax_backward_resident", spv::softmax_backward_resident,
                                                   softmax_backward_cpu};
 inline constexpr Kernel softmax_backward_looped{"softmax_backward_looped", spv::softmax_backward_looped};

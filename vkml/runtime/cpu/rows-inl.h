@@ -152,7 +152,7 @@ template <class V>
 struct RowView {
     const V* x;
     const V* second;  // null without one
-    V* y;
+    V* y;             // null, or room for the values where nothing is stored
     std::int64_t row, cols;
     bool alone;  // few rows: the threads are free to share this one
 };
@@ -177,7 +177,8 @@ void each_row(const RowArgs& a, int rank, const Body& body) {
             bool direct = false;
             if constexpr (kIsValue<E>) {
                 direct = a.x_step == 1 && inner == 1;
-                if (direct) view = {from, second ? second + packed : nullptr, y + packed, row, cols, alone};
+                if (direct)
+                    view = {from, second ? second + packed : nullptr, y ? y + packed : nullptr, row, cols, alone};
             }
             if (!direct) {
                 x_values.resize(static_cast<std::size_t>(cols));
@@ -189,7 +190,7 @@ void each_row(const RowArgs& a, int rank, const Body& body) {
                 view = {x_values.data(), second ? second_values.data() : nullptr, x_values.data(), row, cols, alone};
             }
             body(view);
-            if (!direct) store_run<E>(view.y, cols, inner, y + packed);
+            if (!direct && y) store_run<E>(view.y, cols, inner, y + packed);
         }
     };
     if (alone)
@@ -260,6 +261,7 @@ struct ColumnBlock {
     const typename E::Stored* second;
     typename E::Stored* y;
     std::int64_t x_step, y_step, cols, count;  // element e of column c: x[e * x_step + c]; count columns
+    std::int64_t row;                          // of the first column
 };
 inline constexpr std::int64_t kColumns = 64;
 
@@ -278,8 +280,9 @@ void each_block(const RowArgs& a, int rank, const Body& body) {
         for (std::int64_t row = begin; row < end;) {
             const std::int64_t count = std::min({kColumns, end - row, inner - row % inner, length - row % length});
             const std::int64_t packed = packed_offset(a, row);
-            body(ColumnBlock<E>{x + strided_offset(a, rank, row), second ? second + packed : nullptr, y + packed,
-                                a.x_step, inner, static_cast<std::int64_t>(a.cols), count});
+            body(ColumnBlock<E>{x + strided_offset(a, rank, row), second ? second + packed : nullptr,
+                                y ? y + packed : nullptr, a.x_step, inner, static_cast<std::int64_t>(a.cols), count,
+                                row});
             row += count;
         }
     });
