@@ -183,6 +183,27 @@ TEST(Pool, RefusalChangesNothing) {
     EXPECT_EQ(after.live_allocations, 1u);
 }
 
+TEST(Pool, SmallBlocksAreFoundWhereThereIsNoMemoryForALargeSlab) {
+    FakeBackend backend;
+    Pool pool(backend, MemoryKind::device, 1 << 20);
+    std::vector<Storage> held;
+    for (int i = 0; i < 12; i++) held.push_back(pool.allocate(700000));  // slabs of 1, 2, 4, 8 MiB
+    backend.most_bytes = 1 << 19;
+    for (int i = 0; i < 16; i++) held.push_back(pool.allocate(400000));
+    EXPECT_THROW(pool.allocate(600000), OutOfMemoryError);
+    EXPECT_NO_THROW(pool.allocate(20));
+}
+
+TEST(Pool, TrimmingForgetsHowLargeSlabsHadBecome) {
+    FakeBackend backend;
+    Pool pool(backend, MemoryKind::device, 1 << 16);
+    for (int i = 0; i < 5; i++) {
+        pool.allocate(100);
+        EXPECT_EQ(pool.stats().reserved_bytes, std::size_t{1} << 16);
+        pool.trim();
+    }
+}
+
 TEST(Pool, ThreadsShareIt) {
     FakeBackend backend;
     Pool pool(backend, MemoryKind::device);

@@ -113,8 +113,7 @@ Pool::PooledBlock* Pool::carve(std::size_t bytes, int size_class) {
         for (auto& candidate : slabs_)
             if (candidate->room() >= bytes) slab = candidate.get();
         if (!slab) {
-            next_slab_ = std::max(bytes, std::clamp(next_slab_ * 2, first_slab_, kLargestSlab));
-            slab = new_slab(next_slab_);
+            slab = grown_slab(bytes);
         }
         open_ = slab;
     }
@@ -130,6 +129,21 @@ Pool::PooledBlock* Pool::carve(std::size_t bytes, int size_class) {
     slab->used += bytes;
     stats_.block_count++;
     return block.release();
+}
+
+/// Twice as large as the one before, or as small as will do where there is no memory for that.
+Pool::Slab* Pool::grown_slab(std::size_t bytes) {
+    const std::size_t least = std::max(bytes, first_slab_);
+    for (std::size_t wanted = std::max(bytes, std::clamp(next_slab_ * 2, first_slab_, kLargestSlab));;) {
+        try {
+            Slab* slab = new_slab(wanted);
+            next_slab_ = wanted;
+            return slab;
+        } catch (const OutOfMemoryError&) {
+            if (wanted == bytes) throw;
+            wanted = wanted > least ? std::max(wanted / 2, least) : bytes;
+        }
+    }
 }
 
 Pool::Slab* Pool::new_slab(std::size_t bytes) {
@@ -151,6 +165,7 @@ void Pool::trim() {
         }
     }
     open_ = nullptr;
+    next_slab_ = 0;
     std::erase_if(slabs_, [this](const std::unique_ptr<Slab>& slab) {
         if (slab->live > 0) return false;
         for (Block* block : slab->blocks) delete static_cast<PooledBlock*>(block);

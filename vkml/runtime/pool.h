@@ -83,6 +83,7 @@ class Pool final : public BlockOwner {
 
     Slab* new_slab(std::size_t bytes);
     PooledBlock* carve(std::size_t bytes, int size_class);
+    Slab* grown_slab(std::size_t bytes);
     PooledBlock* find_free(int size_class);
     bool rests(const PooledBlock& block) const;
     static void append(FreeList& list, PooledBlock* block) noexcept;
