@@ -209,6 +209,43 @@ def test_cross_entropy_keeps_no_log_softmax(device: str, rng: np.random.Generato
     assert vkml.memory_stats(device)["peak_in_use_bytes"] - before <= x.nbytes * 9 // 8 + (1 << 16)
 
 
+@pytest.mark.parametrize("changed", ["target", "weight"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_target_that_changed_since_is_noticed(device: str, changed: str, smoothing: float) -> None:
+    x = tensor([[1, 2, 3]], "float32", device, True)
+    t, w = vkml.tensor([0], device=device), vkml.ones(3, device=device)
+    loss = vkml.cross_entropy(x, t, w, label_smoothing=smoothing)
+    (t if changed == "target" else w).zero_()
+    with pytest.raises(vkml.Error, match="unchanged"):
+        loss.backward()
+    log = vkml.nll_loss(x, t, w)
+    (t if changed == "target" else w).zero_()
+    with pytest.raises(vkml.Error, match="unchanged"):
+        log.backward()
+
+
+def test_ignored_rows_may_hold_anything(device: str) -> None:
+    """Smoothing averages over the classes of the rows that count only."""
+    for odd in (np.nan, np.inf, -np.inf):
+        x = tensor([[odd, 1, 2], [0, 1, 2]], "float32", device, True)
+        loss = vkml.cross_entropy(x, vkml.tensor([-100, 1], device=device), label_smoothing=0.1)
+        assert_close(loss, np.array(1.4076059), rtol=1e-6)
+    x = tensor([[1, 2, 3], [3, 2, 1]], "float32", device, True)
+    vkml.cross_entropy(x, vkml.tensor([-100, -100], device=device), label_smoothing=0.1).backward()
+    assert (to_numpy(x.grad) == 0).all()
+
+
+def test_class_weights_have_no_gradient(device: str) -> None:
+    x, t, w = tensor([[1, 2, 3]], "float32", device), vkml.tensor([0], device=device), vkml.ones(3, device=device)
+    for op in (vkml.cross_entropy, vkml.nll_loss):
+        with pytest.raises(
+            vkml.NotImplementedError_, match=f"{op.__name__}: weight: expected a tensor that requires no"
+        ):
+            op(x, t, w.requires_grad_())
+        with vkml.no_grad():
+            op(x, t, w)
+
+
 def test_nll_loss_of_halves(device: str, rng: np.random.Generator) -> None:
     """Each gradient is one weight, so it has the bits of that; the loss is rounded once."""
     x = tensor(-rng.uniform(0, 5, (6, 11)), "bfloat16", device, True)

@@ -5,6 +5,7 @@
 #include "vkml/ops/losses/losses.h"
 #include "vkml/ops/losses/nll.h"
 #include "vkml/ops/reduce/reduce.h"
+#include "vkml/ops/select/select.h"
 #include "vkml/ops/shape/shape.h"
 #include "vkml/ops/softmax/softmax.h"
 #include "vkml/runtime/registry.h"
@@ -23,7 +24,7 @@ void check_common(std::string_view op, const Tensor& input, const Tensor& target
     const Shape classes{input.shape()[class_axis(input)]};
     check(weight.shape() == classes, op, ": weight: expected shape ", classes, ", got ", weight.shape());
     check<DTypeError>(weight.dtype() == input.dtype() || weight.dtype() == DType::f32, op, ": weight: expected ",
-                      input.dtype(), " or float32, got ", weight.dtype());
+                      input.dtype(), input.dtype() == DType::f32 ? ", got " : " or float32, got ", weight.dtype());
 }
 
 /// The weights shaped to broadcast over the input.
@@ -38,6 +39,8 @@ NllProblem problem_of(std::string_view op, const Tensor& input, const Tensor& ta
     Shape expected = input.shape();
     expected.erase(class_axis(input));
     check(target.shape() == expected, op, ": target: expected shape ", expected, ", got ", target.shape());
+    check<NotImplementedError>(!weight.defined() || !grad_enabled() || !weight.requires_grad(), op,
+                               ": weight: expected a tensor that requires no gradient, got one that does");
     const NoGrad off;
     return {op, contiguous(cast(target, DType::i64)), weight.defined() ? contiguous(cast(weight, wide(input))) : weight,
             ignore, class_axis(input)};
@@ -52,8 +55,6 @@ Tensor reduced(const Tensor& loss, const Tensor& kept, Reduction reduction, DTyp
 /// Targets as probabilities: -sum over classes of weight target log_softmax; mean divides by the positions.
 Tensor with_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction,
                           double smoothing) {
-    check<DTypeError>(is_floating(target.dtype()),
-                      "cross_entropy: target: expected int64 or int32 classes, or probabilities, got ", target.dtype());
     const int axis = class_axis(input);
     const auto classes = static_cast<double>(input.shape()[axis]);
     Tensor p = cast(target, wide(input));
@@ -71,12 +72,8 @@ Tensor smoothed(const NllProblem& p, const Tensor& x, const NllResult& picked, d
     const auto classes = static_cast<double>(x.shape()[p.axis]);
     if (p.weight.defined()) logs = mul(logs, class_weights(x, p.weight));
     Tensor all = mul(sum(logs, {p.axis}), -smoothing / classes);
-    Tensor counts;
-    {
-        const NoGrad off;
-        counts = cast(not_equal(p.target, p.ignore), x.dtype());
-    }
-    return add(mul(picked.loss, 1 - smoothing), mul(all, counts));
+    // Chosen, not multiplied: what is ignored may be infinite.
+    return add(mul(picked.loss, 1 - smoothing), where(not_equal(p.target, p.ignore), all, 0.0));
 }
 
 bool is_class_dtype(DType d) { return d == DType::i64 || d == DType::i32; }
@@ -89,6 +86,9 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
     check(label_smoothing >= 0 && label_smoothing <= 1,
           "cross_entropy: label_smoothing: expected a number in [0, 1], got ", label_smoothing);
     if (!is_class_dtype(target.dtype())) {
+        check<DTypeError>(is_floating(target.dtype()),
+                          "cross_entropy: target: expected int64 or int32 classes, or probabilities, got ",
+                          target.dtype());
         check(target.shape() == input.shape(), "cross_entropy: target: expected shape ", input.shape(), ", got ",
               target.shape());
         return with_probabilities(input, target, weight, reduction, label_smoothing);

@@ -90,11 +90,34 @@ Tensor backward(const NllProblem& p, const Tensor& gradient, const Shape& shape,
     return dx;
 }
 
+/// A problem whose tensors the graph keeps, as inputs 1 and 2 of a node, so that it notices when they have changed.
+class Kept {
+  public:
+    explicit Kept(const NllProblem& p) : rest_{p.op, {}, {}, p.ignore, p.axis}, weighted_(p.weight.defined()) {}
+    Keep keep(Keep more = keep_nothing) const {
+        more.inputs |= weighted_ ? 6u : 2u;
+        return more;
+    }
+    NllProblem problem(const Backward& b) const {
+        NllProblem p = rest_;
+        p.target = b.input(1);
+        if (weighted_) p.weight = b.input(2);
+        return p;
+    }
+
+  private:
+    NllProblem rest_;
+    bool weighted_;
+};
+
 /// The gradient of log-probabilities as an operator of its own: linear in g, and its gradient is the loss of what comes
 /// in.
 Tensor nll_gradient(const NllProblem& p, const Tensor& g, const Shape& shape, DType dtype) {
-    return record("nll_backward", backward(p, g, shape, dtype, {}, {}), {g}, keep_nothing,
-                  [p](const Backward& b) -> Grads { return {nll_elements(p, b.grad(), false).loss}; });
+    const Kept kept(p);
+    return record("nll_backward", backward(p, g, shape, dtype, {}, {}), {g, p.target, p.weight}, kept.keep(),
+                  [kept](const Backward& b) -> Grads {
+                      return {nll_elements(kept.problem(b), b.grad(), false).loss, Tensor{}, Tensor{}};
+                  });
 }
 
 }  // namespace
@@ -108,20 +131,24 @@ NllResult nll_elements(const NllProblem& p, const Tensor& input, bool softmax) {
         if (softmax) statistics = softmax_statistics(p.op, packed, p.axis);
     }
     NllResult out = forward(p, packed, statistics);
+    const Kept kept(p);
     if (!softmax) {
-        record(p.op, out.loss, {input}, keep_nothing,
-               [p, shape = input.shape(), dtype = input.dtype()](const Backward& b) -> Grads {
-                   return {nll_gradient(p, b.grad(), shape, dtype)};
+        record(p.op, out.loss, {input, p.target, p.weight}, kept.keep(),
+               [kept, shape = input.shape(), dtype = input.dtype()](const Backward& b) -> Grads {
+                   return {nll_gradient(kept.problem(b), b.grad(), shape, dtype), Tensor{}, Tensor{}};
                });
         return out;
     }
-    record(p.op, out.loss, {input}, keep_inputs(0), [p, statistics](const Backward& b) -> Grads {
-        const Tensor x = b.input(0);
-        if (!grad_enabled()) return {backward(p, b.grad(), x.shape(), x.dtype(), contiguous(x), statistics)};
-        // Recorded: through log_softmax, of ordinary operators.
-        const Tensor wide = cast(x, b.grad().dtype()), d = nll_gradient(p, b.grad(), x.shape(), wide.dtype());
-        return {cast(log_softmax_backward(d, log_softmax(wide, p.axis), p.axis), x.dtype())};
-    });
+    record(p.op, out.loss, {input, p.target, p.weight}, kept.keep(keep_inputs(0)),
+           [kept, statistics](const Backward& b) -> Grads {
+               const NllProblem q = kept.problem(b);
+               const Tensor x = b.input(0), &g = b.grad();
+               if (!grad_enabled())
+                   return {backward(q, g, x.shape(), x.dtype(), contiguous(x), statistics), Tensor{}, Tensor{}};
+               // Recorded: through log_softmax, of ordinary operators.
+               const Tensor wide = cast(x, g.dtype()), d = nll_gradient(q, g, x.shape(), wide.dtype());
+               return {cast(log_softmax_backward(d, log_softmax(wide, q.axis), q.axis), x.dtype()), Tensor{}, Tensor{}};
+           });
     return out;
 }
 
