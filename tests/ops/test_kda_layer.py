@@ -135,6 +135,28 @@ def test_zero_input(device):
     assert (to_numpy(y) == 0).all() and all(np.isfinite(to_numpy(p.grad)).all() for p in layer.parameters())
 
 
+def test_wrong_inputs(device):
+    layer = vkml.nn.KimiDeltaAttention(8, 2, 4, device=device)
+    cache = layer.new_cache(1)
+    with pytest.raises(vkml.ShapeError, match=r"KimiDeltaAttention: x: expected shape \(B, T, 8\), got \(3, 8\)"):
+        layer(vkml.zeros(3, 8, device=device))
+    with pytest.raises(
+        vkml.ShapeError, match=r"KimiDeltaAttention: cache: expected a state of shape \(2, 2, 4, 4\), got"
+    ):
+        layer(vkml.zeros(2, 1, 8, device=device), cache)
+    assert cache.length == 0
+
+
+def test_gradients_end_where_the_cache_begins(device):
+    layer = vkml.nn.KimiDeltaAttention(8, 2, 4, device=device)
+    x = vkml.randn((1, 5, 8), device=device).requires_grad_()
+    cache = layer.new_cache(1)
+    layer(x[:, :3], cache)
+    layer(x[:, 3:], cache).sum().backward()
+    got = x.grad.numpy()
+    assert (got[:, :3] == 0).all() and (got[:, 3:] != 0).any()
+
+
 @pytest.mark.parametrize("options", [{"gate": "tanh"}, {"num_v_heads": 3}, {"gate_lower_bound": 1.0}])
 def test_refused(options):
     with pytest.raises(vkml.ShapeError, match="KimiDeltaAttention: "):

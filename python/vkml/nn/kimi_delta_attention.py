@@ -229,7 +229,11 @@ class KimiDeltaAttention(Module):
         return self.gate_lower_bound * _core.sigmoid(a * f)
 
     def forward(self, x: Tensor, cache: KdaCache | None = None) -> Tensor:
-        _B, T = x.shape[:2]
+        """[B, T, hidden_size] to the same shape. With a cache the sequences go on from where it stands, in pieces of
+        any length; gradients reach the tokens of this call only, not those that the cache came from.
+        """
+        self._check(x, cache)
+        T = x.shape[1]
         projected = [p(x) for p in (self.q_proj, self.k_proj, self.v_proj)]
         convolutions = (self.q_conv1d, self.k_conv1d, self.v_conv1d)
         tails = [None] * 3 if cache is None else [cache.conv_q, cache.conv_k, cache.conv_v]
@@ -248,6 +252,17 @@ class KimiDeltaAttention(Module):
         y = _core.rms_norm(o.transpose(1, 2), 1, self.norm_eps, weight=self.o_norm.weight)
         y = y * _core.sigmoid(self.g_proj(x).unflatten(2, (self.num_v_heads, self.head_v_dim)))
         return self.o_proj(y.flatten(2, 3))
+
+    def _check(self, x: Tensor, cache: KdaCache | None) -> None:
+        if x.ndim != 3 or x.shape[2] != self.hidden_size:
+            raise _core.ShapeError(f"KimiDeltaAttention: x: expected shape (B, T, {self.hidden_size}), got {x.shape}")
+        if cache is None:
+            return
+        state = (x.shape[0], self.num_v_heads, self.head_dim, self.head_v_dim)
+        if tuple(cache.state.shape) != state:
+            raise _core.ShapeError(
+                f"KimiDeltaAttention: cache: expected a state of shape {state}, got {cache.state.shape}"
+            )
 
     def _mix(self, inputs: list[Any], cache: KdaCache | None, T: int) -> Tensor:
         if cache is None:

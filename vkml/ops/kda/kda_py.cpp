@@ -47,11 +47,11 @@ query, key : Tensor
 value : Tensor
     [B, HV, T, V], HV a multiple of H: value head j uses query head j // (HV // H).
 log_decay : Tensor
-    [B, HV, T, K], float32: natural logarithm of the fade, normally <= 0. -inf resets a channel.
+    [B, HV, T, K], float32 (float64 with float64): natural logarithm of the fade, normally <= 0. -inf resets a channel.
 beta : Tensor
-    [B, HV, T], float32: the step size.
+    [B, HV, T], float32 (float64 with float64): the step size.
 initial_state : Tensor, optional
-    [B, HV, K, V], float32; zeros if left out.
+    [B, HV, K, V], float32 (float64 with float64); zeros if left out.
 scale : float, optional
     Multiplies the query; K**-0.5 if left out.
 chunk_size : int
