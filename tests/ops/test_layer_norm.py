@@ -154,7 +154,7 @@ def test_float_parameters_of_16_bit_input(device: str, rng: np.random.Generator)
 
 
 @pytest.mark.parametrize("structure", ["resident", "wide", "split", "looped"])
-@pytest.mark.parametrize("n", [300, 1024, 61440, 1 << 20])
+@pytest.mark.parametrize("n", [300, 1024, 40000, 61440, 1 << 20])
 def test_each_structure(vulkan: str, rng: np.random.Generator, structure: str, n: int) -> None:
     rows = 2 if n < 100000 else 1
     arrays = [rng.normal(1, 2, (rows, n)), rng.normal(0, 1, n), rng.normal(0, 1, n), rng.normal(0, 1, (rows, n))]

@@ -104,7 +104,7 @@ def test_edges(device: str) -> None:
 
 
 @pytest.mark.parametrize("structure", ["resident", "wide", "split", "looped"])
-@pytest.mark.parametrize("n", [300, 1024, 61440])
+@pytest.mark.parametrize("n", [300, 1024, 40000, 61440])
 def test_each_structure(vulkan: str, rng: np.random.Generator, structure: str, n: int) -> None:
     held = [
         to_numpy(tensor(a, "float32"))

@@ -112,9 +112,7 @@ Pool::PooledBlock* Pool::carve(std::size_t bytes, int size_class) {
     } else {
         for (auto& candidate : slabs_)
             if (candidate->room() >= bytes) slab = candidate.get();
-        if (!slab) {
-            slab = grown_slab(bytes);
-        }
+        if (!slab) slab = grown_slab(bytes);
         open_ = slab;
     }
     auto block = std::make_unique<PooledBlock>();

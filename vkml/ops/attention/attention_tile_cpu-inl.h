@@ -13,9 +13,9 @@
 #include <limits>
 #include <vector>
 
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "vkml/ops/attention/attention_kernel.h"
+#include "vkml/runtime/cpu/exp-inl.h"
 #include "vkml/runtime/cpu/philox.h"
 #include "vkml/runtime/cpu/rows-inl.h"
 
@@ -87,12 +87,6 @@ void product(R* c, std::int64_t ldc, Left<R> a, const R* b, std::int64_t ldb, st
     while (j + kMostVectors * lanes <= n) step(std::integral_constant<int, kMostVectors>{});
     while (j + 2 * lanes <= n) step(std::integral_constant<int, 2>{});
     while (j < n) step(std::integral_constant<int, 1>{});
-}
-
-/// Highway's Exp gives 0 for NaN.
-template <class D, class Vector>
-HWY_INLINE Vector exp_of(D d, Vector x) {
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
 }
 
 inline std::int64_t padded(std::int64_t width) { return (width + kPad - 1) / kPad * kPad; }

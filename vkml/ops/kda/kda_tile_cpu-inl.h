@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "vkml/ops/kda/kda_args.h"
 #include "vkml/ops/kda/kda_kernel.h"
+#include "vkml/runtime/cpu/exp-inl.h"
 #include "vkml/runtime/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -80,12 +80,6 @@ R dot(const R* x, const R* y, std::int64_t n) {
     for (std::int64_t i = 0; i < n; i += static_cast<std::int64_t>(hn::Lanes(d)))
         sum = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), sum);
     return hn::GetLane(hn::SumOfLanes(d, sum));
-}
-
-/// Highway's Exp gives 0 for NaN.
-template <class D, class Vector>
-HWY_INLINE Vector kda_exp(D d, Vector x) {
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
 }
 
 /// A log decay so low that exp gives 0, in place of -inf.
@@ -179,16 +173,16 @@ struct Factors {
         for (std::int64_t i = block * 16; i < block * 16 + 16; i++) {
             const auto x = hn::LoadU(d, g + i * kp + c);
             sum = hn::Add(sum, x);
-            const auto since = kda_exp(d, sum);
+            const auto since = exp_of(d, sum);
             hn::StoreU(since, d, p + i * kp + c);
-            hn::StoreU(kda_exp(d, x), d, a + i * kp + c);
+            hn::StoreU(exp_of(d, x), d, a + i * kp + c);
             hn::StoreU(hn::Mul(hn::LoadU(d, k + i * kp + c), since), d, kp_ + i * kp + c);
             hn::StoreU(hn::Mul(hn::LoadU(d, q + i * kp + c), since), d, qp + i * kp + c);
             if (i == block * 16 + 15) hn::StoreU(since, d, z + block * kp + c);
         }
         auto after = hn::Zero(d);
         for (std::int64_t i = block * 16 + 15; i >= block * 16; i--) {
-            const auto until = kda_exp(d, after);
+            const auto until = exp_of(d, after);
             hn::StoreU(until, d, e + i * kp + c);
             hn::StoreU(hn::Mul(hn::LoadU(d, k + i * kp + c), until), d, ke + i * kp + c);
             after = hn::Add(after, hn::LoadU(d, g + i * kp + c));

@@ -1,14 +1,13 @@
 #include <algorithm>
-#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vkml/ops/losses/nll_cpu.cpp"
 // clang-format off: this order is Highway's
 #include "hwy/foreach_target.h"
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 // clang-format on
 #include "vkml/ops/losses/nll_kernel.h"
+#include "vkml/runtime/cpu/exp-inl.h"
 #include "vkml/runtime/cpu/rows-inl.h"
 #include "vkml/runtime/fault.h"
 
@@ -44,6 +43,11 @@ void losses(const NllArgs& a, bool softmax) {
     });
 }
 
+template <class D, class Vector>
+HWY_INLINE Vector probability(D d, Vector x, Vector peak, Vector log_sum) {
+    return exp_of(d, hn::Sub(hn::Sub(x, peak), log_sum));
+}
+
 /// What the gradients of a position's classes share.
 template <class V>
 struct Position {
@@ -62,17 +66,9 @@ struct Position {
     /// Of the target's own class.
     V own(V x) const {
         const hn::ScalableTag<V> d;
-        const V log = (x - peak) - log_sum;
-        return scale * ((std::isnan(log) ? log : hn::GetLane(hn::Exp(d, hn::Set(d, log)))) - V{1});
+        return scale * (hn::GetLane(probability(d, hn::Set(d, x), hn::Set(d, peak), hn::Set(d, log_sum))) - V{1});
     }
 };
-
-/// scale exp((x - peak) - log_sum); Highway's Exp gives 0 for NaN.
-template <class D, class Vector>
-HWY_INLINE Vector gradient_of(D d, Vector x, Vector peak, Vector log_sum, Vector scale) {
-    const auto log = hn::Sub(hn::Sub(x, peak), log_sum);
-    return hn::Mul(scale, hn::IfThenElse(hn::IsNaN(log), log, hn::Exp(d, log)));
-}
 
 template <class V>
 void gradient_row(const NllArgs& a, const RowView<V>& row) {
@@ -86,7 +82,7 @@ void gradient_row(const NllArgs& a, const RowView<V>& row) {
     const auto scale = hn::Set(d, p.scale), peak = hn::Set(d, p.peak), log_sum = hn::Set(d, p.log_sum);
     each_piece(row.cols, row.alone, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
         each_vector(row.x + begin, end - begin, V{0}, [&](auto v, std::int64_t i) HWY_ATTR {
-            store_vector(gradient_of(d, v, peak, log_sum, scale), row.y + begin, i, end - begin);
+            store_vector(hn::Mul(scale, probability(d, v, peak, log_sum)), row.y + begin, i, end - begin);
         });
     });
     row.y[p.target] = own;
@@ -106,7 +102,8 @@ void gradient_block(const NllArgs& a, const ColumnBlock<E>& b) {
     for (std::int64_t e = 0; e < b.cols; e++) {
         const V* x = block_values<E>(b.x + e * b.x_step, b.count, buffer);
         each_vector(x, b.count, V{0}, [&](auto v, std::int64_t c) HWY_ATTR {
-            const auto y = gradient_of(d, v, hn::Load(d, peak + c), hn::Load(d, log_sum + c), hn::Load(d, scale + c));
+            const auto p = probability(d, v, hn::Load(d, peak + c), hn::Load(d, log_sum + c));
+            const auto y = hn::Mul(hn::Load(d, scale + c), p);
             hn::Store(hn::IfThenElseZero(hn::Gt(hn::Load(d, counts + c), hn::Zero(d)), y), d, out + c);
         });
         store_run<E>(out, b.count, 1, b.y + e * b.y_step);
@@ -150,10 +147,10 @@ void gradients_run(const NllArgs& a, DType dtype, bool softmax) {
         using E = decltype(element);
         if (!softmax)
             gradients_of_logs<E>(a);
-        else if (has_columns(rows, rank))
-            each_block<E>(rows, rank, [&](const ColumnBlock<E>& b) { gradient_block(a, b); });
         else
-            each_row<E>(rows, rank, [&](const auto& row) { gradient_row(a, row); });
+            each_row_or_block<E>(
+                rows, rank, [&](const auto& row) { gradient_row(a, row); },
+                [&](const auto& block) { gradient_block(a, block); });
     });
 }
 

@@ -5,10 +5,10 @@
 #define HWY_TARGET_INCLUDE "vkml/ops/softmax/softmax_cpu.cpp"
 // clang-format off: this order is Highway's
 #include "hwy/foreach_target.h"
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 // clang-format on
 #include "vkml/ops/softmax/softmax_kernel.h"
+#include "vkml/runtime/cpu/exp-inl.h"
 #include "vkml/runtime/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,12 +18,6 @@ namespace {
 // Not -inf: -inf - (-inf) would be NaN in a row where only a part is -inf.
 template <class V>
 constexpr V kLowest = std::numeric_limits<V>::lowest();
-
-/// Highway's Exp gives 0 for NaN.
-template <class D, class Vector>
-HWY_INLINE Vector exp_of(D d, Vector x) {
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
-}
 
 template <class V>
 V maximum(const V* in, std::int64_t n) {
@@ -133,10 +127,9 @@ void softmax_run(const RowArgs& args, DType dtype, int rank, bool log) {
         using V = typename E::Value;
         Statistics<V> to{};
         if (!args.y) to = {reinterpret_cast<V*>(args.mean), reinterpret_cast<V*>(args.rstd)};
-        if (has_columns(args, rank))
-            each_block<E>(args, rank, [&](const ColumnBlock<E>& b) { softmax_block(b, log, to); });
-        else
-            each_row<E>(args, rank, [&](const auto& row) { softmax_row(row, log, to); });
+        each_row_or_block<E>(
+            args, rank, [&](const auto& row) { softmax_row(row, log, to); },
+            [&](const auto& block) { softmax_block(block, log, to); });
     });
 }
 
@@ -204,10 +197,9 @@ void backward_block(const ColumnBlock<E>& b, bool log) {
 void backward_run(const RowArgs& args, DType dtype, int rank, bool log) {
     with_element(dtype, [&](auto element) {
         using E = decltype(element);
-        if (has_columns(args, rank))
-            each_block<E>(args, rank, [&](const ColumnBlock<E>& b) { backward_block(b, log); });
-        else
-            each_row<E>(args, rank, [&](const auto& row) { backward_row(row, log); });
+        each_row_or_block<E>(
+            args, rank, [&](const auto& row) { backward_row(row, log); },
+            [&](const auto& block) { backward_block(block, log); });
     });
 }
 

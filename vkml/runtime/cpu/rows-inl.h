@@ -288,6 +288,15 @@ void each_block(const RowArgs& a, int rank, const Body& body) {
     });
 }
 
+/// row(RowView) or, where rows are neighbours in memory, block(ColumnBlock).
+template <class E, class Row, class Block>
+void each_row_or_block(const RowArgs& a, int rank, const Row& row, const Block& block) {
+    if (has_columns(a, rank))
+        each_block<E>(a, rank, block);
+    else
+        each_row<E>(a, rank, row);
+}
+
 /// A run of a block's row as values: in place where they are, else in `buffer`.
 template <class E>
 const typename E::Value* block_values(const typename E::Stored* p, std::int64_t n, typename E::Value* buffer) {
