@@ -18,23 +18,25 @@ HALVES = ["float16", "bfloat16"]
 UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-7}  # of a weight: bfloat16 is cut off, not rounded
 
 
-@pytest.fixture(autouse=True)
-def matrices(vulkan: str) -> Iterator[str]:
-    """The row of attention.path to force."""
-    row = "cooperative"
-    if refusal(vulkan, row):
-        row = "emulated"
-        if refusal(vulkan, row):
-            pytest.skip("the emulation needs 24 KiB of shared memory")
-    _core._force_attention_path(row)
-    yield row
-    _core._force_attention_path("")
+@pytest.fixture(autouse=True, params=["cooperative", "cooperative_shared", "emulated"])
+def matrices(vulkan: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The row of attention.path to force: those on cooperative matrices where the device has them, else their emulation."""
+    row: str = request.param
+    try:
+        if row == "emulated" and fits(vulkan, "cooperative_shared"):
+            pytest.skip("the emulated kernels run themselves here")
+        if not fits(vulkan, row):
+            pytest.skip(f"the device has no {row}")
+        yield row
+    finally:
+        _core._force_attention_path("")
 
 
-def refusal(device: str, row: str) -> bool:
+def fits(device: str, row: str) -> bool:
+    """Forces it, and asks whether it then runs."""
     x = vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=device)
     _core._force_attention_path(row)
-    return chosen(lambda: attention(x, x, x)) != row
+    return chosen(lambda: attention(x, x, x)) == row
 
 
 def chosen(call: Any, site: str = "attention.path") -> str:
