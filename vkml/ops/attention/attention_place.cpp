@@ -161,7 +161,7 @@ const char* refuses_matrix_device(const Choice& c, const Limits& limits, Path pa
     if (!has_cooperative_matrices(limits, c.call->query.dtype())) return "the device has no such cooperative matrices";
     if (path == Path::cooperative && !limits.matrix_conversions)
         return "the device cannot make operands of sums in registers";
-    if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
+    if (!limits.subgroups_of_32) return "the device has no subgroups of 32";
     if (limits.max_workgroup_invocations < 256 || limits.shared_memory < kMatrixShared)
         return "256 invocations and 48 KiB of shared memory are needed";
     return nullptr;

@@ -142,6 +142,8 @@ Limits limits_of(const InstanceApi& api, const PhysicalDevice& d) {
     l.subgroup_size = d.vulkan11.subgroupSize;
     l.min_subgroup_size = d.vulkan13.minSubgroupSize ? d.vulkan13.minSubgroupSize : l.subgroup_size;
     l.max_subgroup_size = d.vulkan13.maxSubgroupSize ? d.vulkan13.maxSubgroupSize : l.subgroup_size;
+    const bool has_32 = l.min_subgroup_size <= 32 && l.max_subgroup_size >= 32;
+    l.subgroups_of_32 = has_32 && (l.min_subgroup_size == l.max_subgroup_size || d.takes_subgroup_size());
     l.max_allocation = d.sparse()
                            ? std::min<std::uint64_t>(v.sparseAddressSpaceSize, d.vulkan13.maxBufferSize)
                            : std::min<std::uint64_t>(d.vulkan11.maxMemoryAllocationSize, d.vulkan13.maxBufferSize);

@@ -38,6 +38,13 @@ struct PhysicalDevice {
     bool sparse() const {
         return features.core.features.sparseBinding && (queue.queueFlags & VK_QUEUE_SPARSE_BINDING_BIT);
     }
+    /// Compute pipelines can ask for a subgroup size, whatever their workgroup.
+    bool takes_subgroup_size() const {
+        return features.vulkan13.subgroupSizeControl &&
+               (vulkan13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+               std::uint64_t{vulkan13.maxComputeWorkgroupSubgroups} * vulkan13.minSubgroupSize >=
+                   properties.limits.maxComputeWorkGroupInvocations;
+    }
     /// Host and device share their memory.
     bool unified() const;
     /// Bytes of all device-local heaps.
