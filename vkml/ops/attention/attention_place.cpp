@@ -190,15 +190,14 @@ const char* refuses_wide(const Choice& c, const Limits& limits) {
 
 const char* refuses_narrow(const Choice& c, const Limits& limits) { return refuses_vulkan(c, limits, Path::narrow); }
 
-constexpr Variant<Choice> kTable[] = {
-    {"tiled", refuses_tiled},
-    {"split", refuses_split},
-    {"cooperative", refuses_cooperative<Path::cooperative>},
-    {"cooperative_shared", refuses_cooperative<Path::cooperative_shared>},
-    {"emulated", refuses_emulated},
-    {"wide", refuses_wide},
-    {"narrow", refuses_narrow},
-    {"composed", never<Choice>}};
+constexpr Variant<Choice> kTable[] = {{"tiled", refuses_tiled},
+                                      {"split", refuses_split},
+                                      {"cooperative", refuses_cooperative<Path::cooperative>},
+                                      {"cooperative_shared", refuses_cooperative<Path::cooperative_shared>},
+                                      {"emulated", refuses_emulated},
+                                      {"wide", refuses_wide},
+                                      {"narrow", refuses_narrow},
+                                      {"composed", never<Choice>}};
 
 const char* refuses_wide_backward(const Choice& c, const Limits& limits) {
     const int name = forced.load(std::memory_order_relaxed);
