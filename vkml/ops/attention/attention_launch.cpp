@@ -26,8 +26,8 @@ bool has_many_columns(const Problem& p) { return p.E > 64 || p.Ev > 64; }
 
 /// Rows of a tile: kernels are compiled for these (BM and WARPS in the .slang files).
 std::int64_t tile_rows(const Problem& p, Path path) {
-    if (path == Path::cooperative || path == Path::cooperative_shared) return has_many_columns(p) ? 128 : 64;
-    return path == Path::wide ? 64 : 32;
+    if (path == Path::cooperative) return has_many_columns(p) ? 128 : 64;
+    return path == Path::cooperative_shared || path == Path::wide ? 64 : 32;
 }
 
 const Kernel& kernel_of(const Problem& p, Path path) {
