@@ -105,7 +105,10 @@ MODULES = {
     "optim.lr_scheduler": """
         StepLR MultiStepLR CosineAnnealingLR LinearWarmup LambdaLR SequentialLR OneCycleLR ReduceLROnPlateau
     """,
-    "data": "Dataset ArrayDataset split DataLoader Compose RandomHorizontalFlip RandomCrop",
+    "data": """
+        Dataset ArrayDataset TensorDataset split random_split default_collate DataLoader Compose RandomHorizontalFlip
+        RandomCrop
+    """,
     "profiler": "profile",
 }
 

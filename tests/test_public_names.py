@@ -48,7 +48,8 @@ OPTIM = """
     lr_scheduler
 """.split()  # noqa: SIM905
 DATA = """
-    ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset split
+    ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset TensorDataset default_collate
+    random_split split
 """.split()  # noqa: SIM905
 
 
