@@ -236,6 +236,18 @@ def test_collate_fn(device, options):
     assert next(iter(DataLoader([1, 2], 2, collate_fn=default_collate))).tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}])
+def test_workers_make_tensors_where_the_caller_is(vulkan, options):
+    dataset = Made(lambda i: vkml.full((2,), float(i)))
+    transform = lambda rng, batch: (batch, vkml.ones(1))  # noqa: E731
+    with vkml.device(vulkan):
+        loader = DataLoader(dataset, 2, collate_fn=lambda items: default_collate([*items, *items]), **options)
+        assert [x.device for x in loader] == [vulkan] * 3
+        for x, y in DataLoader(dataset, 2, collate_fn=default_collate, transform=transform, **options):
+            assert x.device == y.device == vulkan
+    assert vkml.zeros(1).device == "cpu"
+
+
 def test_generator():
     dataset = ArrayDataset(np.arange(20))
     loader = DataLoader(dataset, 20, shuffle=True, generator=np.random.default_rng(3))

@@ -334,21 +334,23 @@ class DataLoader:
         n, size = len(self.dataset), self.batch_size
         of_order, of_transform = self._generators(epoch)
         order = of_order.permutation(n) if self.shuffle else np.arange(n)
-        default = _core.get_default_device()  # a worker has no scopes of its own
+        default = _core.get_default_device()  # a worker has no scopes of its own: it works in this one
         device = default if self.device is None else self.device
         collate_fn, transform = self.collate_fn, self.transform
         arrays = len(self) > 0 and collate_fn is None and self._takes_arrays()
 
         def read(i: int) -> Any:
             dataset, indices = _unwrapped(self.dataset, order[i * size : (i + 1) * size])
-            if collate_fn is not None:
-                return collate_fn(items_of(dataset, indices))
-            return batch_of(dataset, indices, arrays)
+            with default:
+                if collate_fn is not None:
+                    return collate_fn(items_of(dataset, indices))
+                return batch_of(dataset, indices, arrays)
 
         def change(batch: Any) -> Any:
             if transform is None:
                 return batch
-            changed = transform(of_transform, batch)
+            with default:
+                changed = transform(of_transform, batch)
             return tuple(changed) if isinstance(batch, tuple) else changed
 
         def upload(batch: Any) -> Any:
