@@ -99,7 +99,8 @@ Tensor multinomial(const Tensor& weights, std::int64_t samples, bool replacement
         p.args.weights = p.weights.address();
         p.args.columns = static_cast<std::uint32_t>(columns);
         p.args.samples = static_cast<std::uint32_t>(samples);
-        out = replacement ? with_replacement(p, draw) : without_replacement(p, draw);
+        // One sample is the same draw either way, and cheaper this way.
+        out = replacement || samples == 1 ? with_replacement(p, draw) : without_replacement(p, draw);
     }
     return weights.ndim() == 1 ? reshape(out, {samples}) : out;
 }
