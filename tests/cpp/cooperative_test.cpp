@@ -212,8 +212,9 @@ TEST_F(Cooperative, HighIsAsGoodAsPlain) {
     set_float32_matmul_precision("high");
     force_gemm("gemm_high_small");
     std::vector<Problem> problems(std::begin(kProblems), std::end(kProblems));
-    // Columns split in one reading by more invocations, and those too long for it.
-    for (const std::int64_t k : {1100, 2050, 4128, 8200}) problems.push_back({20, k, 68});
+    // Most of what one launch splits; then columns split in one reading by more invocations, and those too long for it.
+    problems.push_back({20, 1024, 68, true, true});
+    for (const std::int64_t k : {1000, 1100, 2050, 4128, 8200}) problems.push_back({20, k, 68});
     for (const Problem& p : problems) {
         SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
         Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
