@@ -16,7 +16,7 @@ using vkml::testing_::FakeBackend;
 namespace {
 
 constexpr Kernel a{"a", {}, nullptr}, b{"b", {}, nullptr}, c{"c", {}, nullptr};
-constexpr std::size_t kNeverRests = 1 << 20;  // a block as large is the next one of its class when freed
+constexpr std::size_t kNeverRests = 5 << 20;  // a block as large is the next one of its class when freed
 
 struct Args {
     std::uint64_t value = 0;
