@@ -25,19 +25,19 @@ constexpr Kernel coopmat[] = {{"gemm_coopmat", spv::emulated_coopmat_nn},
                               {"gemm_coopmat", spv::emulated_coopmat_nt},
                               {"gemm_coopmat", spv::emulated_coopmat_tn}};
 constexpr Kernel coopmat_large{"gemm_coopmat", spv::emulated_coopmat_large},
-    coopmat_wide{"gemm_coopmat", spv::emulated_coopmat_wide}, high_medium{"gemm_high", spv::emulated_high_medium}, high_small{"gemm_high", spv::emulated_high_small};
+    coopmat_wide{"gemm_coopmat", spv::emulated_coopmat_wide}, high_small{"gemm_high", spv::emulated_high_small};
 constexpr Kernel coopmat_small[] = {{}, {"gemm_coopmat", spv::emulated_coopmat_small}, {}};
 constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::emulated_coopmat_few_nn},
                                   {"gemm_coopmat", spv::emulated_coopmat_few_nt},
                                   {"gemm_coopmat", spv::emulated_coopmat_few_tn}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
 constexpr CooperativeKernels kernels{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
-                                     coopmat_few, nullptr,        &high_medium,  &high_small};
+                                     coopmat_few, nullptr,        &high_small};
 
 // The loop of the 128x128 tile, in the small one's place.
 constexpr Kernel high_one{"gemm_high", spv::emulated_high_one};
 constexpr CooperativeKernels kernels_one{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
-                                         coopmat_few, nullptr,        &high_medium,  &high_one};
+                                         coopmat_few, nullptr,        &high_one};
 
 using Values = std::vector<float>;
 
@@ -239,17 +239,6 @@ TEST_F(Cooperative, TheLoopOfTheLargeHighTileIsAsGoodAsPlain) {
         SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
         const Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
         EXPECT_LT(error_of(p, a, b, DType::f32, draw(p.n, 3)), 4e-7);
-    }
-}
-
-TEST_F(Cooperative, TheMediumHighTileIsAsGoodAsPlain) {
-    set_float32_matmul_precision("high");
-    force_gemm("gemm_high_medium");
-    for (const Problem& p : {kProblems[1], kProblems[2], kProblems[5]}) {
-        SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
-        const Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
-        EXPECT_LT(error_of(p, a, b, DType::f32, draw(p.n, 3)), 4e-7);
-        EXPECT_EQ(chosen, "gemm_high_medium");
     }
 }
 

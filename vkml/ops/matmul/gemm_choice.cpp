@@ -105,7 +105,6 @@ const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline
             if (const char* reason = cannot_coopmat(p, limits, pipeline)) return reason;
             return is_split(pipeline) ? cannot_split(p, limits, pipeline) : nullptr;
         case Pipeline::high:
-        case Pipeline::high_medium:
         case Pipeline::high_small:
             return cannot_high(p, limits, pipeline);
         default:
@@ -262,7 +261,7 @@ const char* unwise_coopmat_few(const GemmProblem& p, const Limits& limits, Pipel
 /// The operands are split by kernels of their own, one matrix after another.
 const char* unwise_high(const GemmProblem& p, const Limits& limits, Pipeline self) {
     if (p.batch > 16) return "more matrices than are worth splitting one after another";
-    return unwise_tile(p, limits, self, self == Pipeline::high_small ? 0.25 : kFull, 0.5);
+    return unwise_tile(p, limits, self, self == Pipeline::high ? kFull : 0.25, 0.5);
 }
 
 const char* unwise_split_k(const GemmProblem& p, const Limits& limits, Pipeline) {
@@ -282,7 +281,6 @@ constexpr Row kTable[] = {
     {Pipeline::columns, unwise_columns},
     {Pipeline::naive, unwise_thin},
     {Pipeline::high, unwise_high},
-    {Pipeline::high_medium, unwise_high},
     {Pipeline::high_small, unwise_high},
     {Pipeline::coopmat_wide, unwise_coopmat_wide},
     {Pipeline::coopmat_large, unwise_coopmat_large},

@@ -31,10 +31,9 @@ enum class Pipeline : std::uint8_t {
     split_k_coopmat,  // coopmat in parts of K
     split_k_coopmat_small,
     high,
-    high_medium,
     high_small,
 };
-inline constexpr int kPipelines = 22;
+inline constexpr int kPipelines = 21;
 std::string_view pipeline_name(Pipeline pipeline);
 
 /// What the choice may look at.

@@ -165,7 +165,7 @@ void launch_split(Stream& on, const Product& p, GemmArgs args, const Choice& cho
 void launch_gemm_gpu(Stream& on, const Product& p) {
     const Choice choice = choose_gemm(p.op, p.problem, on.device(), on.limits(), on.dispatch_count());
     for_outer_axes(p, [&](const GemmArgs& args) {
-        if (choice.pipeline >= Pipeline::high && choice.pipeline <= Pipeline::high_small)
+        if (choice.pipeline == Pipeline::high || choice.pipeline == Pipeline::high_small)
             return launch_high(on, p, args, choice.pipeline);
         if (is_split(choice.pipeline) || choice.parts > 1) return launch_split(on, p, args, choice);
         if (choice.pipeline < Pipeline::split_k) return launch_plain(on, p, args, choice.pipeline);

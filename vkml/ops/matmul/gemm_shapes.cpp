@@ -26,11 +26,9 @@ Tile tile_of(Pipeline pipeline) {
         case Pipeline::split_k_coopmat_small:
             return {64, 64, 128, 128, (64 + 64) * 17 * 16};
         case Pipeline::high:
-            return {128, 128, 32, 256, (128 + 128) * (9 * 16 + 4) + 4};
-        case Pipeline::high_medium:
-            return {128, 64, 32, 256, (128 + 64) * (9 * 16 + 4) + 4};
+            return {128, 128, 32, 256, 2 * 128 * 9 * 16};
         case Pipeline::high_small:
-            return {64, 64, 32, 128, (64 + 64) * (9 * 16 + 4) + 4};
+            return {64, 64, 32, 128, 2 * 64 * 9 * 16};
         default:
             return {64, 64, 16, 64, 16 * (68 + 68) * 4};
     }

@@ -52,11 +52,10 @@ constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pa
 constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_columns_1024},
                                     {"gemm_split_columns", spv::gemm_split_columns_2048},
                                     {"gemm_split_columns", spv::gemm_split_columns_4096}};
-constexpr Kernel high{"gemm_high", spv::gemm_high}, high_medium{"gemm_high", spv::gemm_high_medium},
-    high_small{"gemm_high", spv::gemm_high_small};
+constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
 constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
-                                       coopmat_few,      &high,         &high_medium, &high_small};
+                                       coopmat_few,      &high,         &high_small};
 std::atomic<const CooperativeKernels*> emulated{nullptr};
 
 const CooperativeKernels& cooperative() {
@@ -289,13 +288,6 @@ bool split_in_one(Stream& on, const Halves& a, const Halves& b) {
     return true;
 }
 
-const Kernel& high_kernel(Pipeline pipeline) {
-    const CooperativeKernels& kernels = cooperative();
-    return pipeline == Pipeline::high          ? *kernels.high
-           : pipeline == Pipeline::high_medium ? *kernels.high_medium
-                                               : *kernels.high_small;
-}
-
 }  // namespace
 
 void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline) {
@@ -332,7 +324,8 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
                                      .n = args.n,
                                      .k = args.k,
                                      .depth_padded = a.pack.depth_padded};
-        on.launch(high_kernel(pipeline), DType::f32, Spec{static_cast<std::uint32_t>(p.activation)}, grid, high_args,
+        on.launch(pipeline == Pipeline::high ? *cooperative().high : *cooperative().high_small, DType::f32,
+                  Spec{static_cast<std::uint32_t>(p.activation)}, grid, high_args,
                   {a.lines, a.peaks, b.lines, b.peaks, p.a, p.b, p.bias}, {p.c});
     }
 }

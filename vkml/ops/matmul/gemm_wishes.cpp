@@ -32,7 +32,6 @@ constexpr std::string_view kNames[kPipelines] = {"gemv",
                                                  "gemm_split_k_coopmat",
                                                  "gemm_split_k_coopmat_small",
                                                  "gemm_high",
-                                                 "gemm_high_medium",
                                                  "gemm_high_small"};
 
 /// "gemm_" may be left out. -1: no such name.
