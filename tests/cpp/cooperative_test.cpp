@@ -12,10 +12,13 @@
 #include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/matmul/gemm.h"
+#include "vkml/ops/matmul/gemm_choice.h"
 #include "vkml/ops/matmul/gemm_tiles.h"
 #include "vkml/ops/matmul/precision.h"
 #include "vkml/ops/shape/shape.h"
 #include "vkml/runtime/decisions.h"
+#include "vkml/runtime/registry.h"
+#include "vkml/runtime/stream.h"
 
 using namespace vkml;
 
@@ -206,6 +209,31 @@ TEST_F(Cooperative, MediumRoundsOperandsToBfloat16) {
         EXPECT_EQ(chosen, "gemm_coopmat");
         EXPECT_GT(error_of(p, more, b, DType::f32, draw(p.n, 3)), 1e-5);
     }
+}
+
+TEST(Gemm, LastRowsGoToSmallerTilesWhereUnitsWouldWait) {
+    EXPECT_EQ(wide_rows(8192, 8192, 132), 7808u);  // 15.5 waves of 128x256
+    EXPECT_EQ(wide_rows(4096, 4096, 132), 4096u);  // 3.9 waves
+    EXPECT_EQ(wide_rows(320, 256, 2), 128u);
+    EXPECT_EQ(wide_rows(100, 256, 2), 100u);
+    EXPECT_EQ(wide_rows(8192, 8192, 0), 8192u);
+}
+
+TEST_F(Cooperative, WideTilesLeaveRowsToLargeOnes) {
+    CooperativeKernels two = kernels;
+    two.units = 2;
+    emulate_cooperative(&two);
+    force_gemm("gemm_coopmat_wide");
+    const Problem p{320, 64, 256};
+    const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::f16),
+                 b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::f16);
+    const std::uint64_t before = stream(parse_device("vulkan:0")).dispatch_count();
+    EXPECT_LT(error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16)), 0x1p-10);
+    EXPECT_EQ(chosen, "gemm_coopmat_wide");
+    const std::uint64_t both = stream(parse_device("vulkan:0")).dispatch_count() - before;
+    emulate_cooperative(&kernels);
+    error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16));
+    EXPECT_EQ(both, stream(parse_device("vulkan:0")).dispatch_count() - before - both + 1);
 }
 
 TEST_F(Cooperative, HighIsAsGoodAsPlain) {

@@ -69,6 +69,17 @@ TEST_F(StreamTest, WriteAfterWriteWaits) {
     EXPECT_EQ(commands(), "dispatch a, barrier, dispatch b");
 }
 
+TEST_F(StreamTest, RestOfAResultWaitsForNothingButItsReads) {
+    launch(a, {y}, {x});
+    stream.launch_rest(b, DType::f32, Spec{}, Grid{1, 1, 1}, Args{}, {y}, {x});
+    EXPECT_EQ(commands(), "dispatch a, dispatch b");
+    launch(c, {x}, {z});
+    EXPECT_EQ(commands(), "barrier, dispatch c");
+    stream.launch_rest(b, DType::f32, Spec{}, Grid{1, 1, 1}, Args{}, {z}, {x});
+    launch(c, {x}, {});
+    EXPECT_EQ(commands(), "barrier, dispatch b, barrier, dispatch c");
+}
+
 TEST_F(StreamTest, OneBarrierServesAllThatCameBefore) {
     launch(a, {}, {x});
     launch(b, {}, {y});

@@ -181,18 +181,31 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
     return copy;
 }
 
+constexpr Pipeline kRest = Pipeline::coopmat_large;  // the last rows of coopmat_wide
+
 void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts, bool sums,
                   const Tensor& a, const Tensor& b, const Tensor& c) {
-    const Tile tile = tile_of(pipeline);
-    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
-                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), parts * args.batch};
+    const auto grid_of = [&](Pipeline own, std::uint32_t rows) {
+        const Tile tile = tile_of(own);
+        return Grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
+                    static_cast<std::uint32_t>(ceil_div(rows, tile.m)), parts * args.batch};
+    };
     const int layout = args.a_col != 1 ? 2 : args.b_row == 1 ? 1 : 0;
     const bool rounds = rounds_to_bf16(p, pipeline);
     // The activation comes after the last sum.
     const auto activation = static_cast<std::uint32_t>(sums ? Activation::none : p.activation);
     const Spec spec = is_cooperative(pipeline) ? Spec{activation, sums || rounds} : Spec{activation};
-    on.launch(kernels_of(pipeline)[layout], rounds ? DType::bf16 : p.problem.dtype, spec, grid, args, {a, b, p.bias, c},
-              {c});
+    const DType dtype = rounds ? DType::bf16 : p.problem.dtype;
+    GemmArgs first = args;
+    if (pipeline == Pipeline::coopmat_wide && !sums && args.batch == 1 && args.k % tile_of(kRest).k == 0)
+        first.m = wide_rows(args.m, args.n, cooperative().units ? cooperative().units : on.limits().compute_units);
+    on.launch(kernels_of(pipeline)[layout], dtype, spec, grid_of(pipeline, first.m), first, {a, b, p.bias, c}, {c});
+    if (first.m == args.m) return;
+    GemmArgs rest = args;
+    rest.m = args.m - first.m;
+    rest.a += static_cast<Address>(first.m * args.a_row) * itemsize(dtype);
+    rest.c += std::uint64_t{first.m} * args.n * itemsize(dtype);
+    on.launch_rest(kernels_of(kRest)[layout], dtype, spec, grid_of(kRest, rest.m), rest, {a, b, p.bias}, {c});
 }
 
 namespace {
