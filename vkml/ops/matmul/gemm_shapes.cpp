@@ -66,7 +66,8 @@ double end_of(std::uint32_t wide, std::int64_t large, std::uint32_t units) {
 std::uint32_t wide_rows(std::uint32_t m, std::uint32_t n, std::uint32_t units) {
     constexpr std::uint32_t kMostBands = 8;
     const Tile wide = tile_of(Pipeline::coopmat_wide), large = tile_of(Pipeline::coopmat_large);
-    const auto across = static_cast<std::uint32_t>(ceil_div(n, wide.n)), other = static_cast<std::uint32_t>(ceil_div(n, large.n));
+    const auto across = static_cast<std::uint32_t>(ceil_div(n, wide.n)),
+               other = static_cast<std::uint32_t>(ceil_div(n, large.n));
     std::uint32_t rows = m;
     if (units == 0) return rows;
     double best = end_of(static_cast<std::uint32_t>(ceil_div(m, wide.m)) * across, 0, units);

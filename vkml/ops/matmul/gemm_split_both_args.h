@@ -2,8 +2,8 @@
 
 namespace vkml {
 
-/// Both operands of an f32 product, as in GemmPackArgs. `step` is the distance between lines where they are packed along
-/// k, and between terms where lines are neighbours.
+/// Both operands of an f32 product, as in GemmPackArgs. `step` is the distance between lines where they are packed
+/// along k, and between terms where lines are neighbours.
 struct GemmSplitBothArgs {
     VKML_PTR(uint) from_a;
     VKML_PTR(uint) from_b;

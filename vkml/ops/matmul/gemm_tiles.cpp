@@ -256,8 +256,8 @@ void begin_halves(Stream& on, Halves& h) {
     h.pack.parts = std::clamp<std::uint32_t>(h.pack.depth / 64, 1, VKML_PEAK_PARTS);
     h.partial = empty({std::int64_t{h.pack.parts} * h.pack.lines_padded}, DType::i32, h.own.device());
     h.pack.partial = h.partial.address();
-    on.launch(peak, DType::f32, spec,
-              linear_grid(std::uint64_t{h.pack.lines_padded} / kPackLines * h.pack.parts), h.pack, {h.own}, {h.partial});
+    on.launch(peak, DType::f32, spec, linear_grid(std::uint64_t{h.pack.lines_padded} / kPackLines * h.pack.parts),
+              h.pack, {h.own}, {h.partial});
 }
 
 void finish_halves(Stream& on, const Halves& h) {
