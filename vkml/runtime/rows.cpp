@@ -231,8 +231,9 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
     }
     const Geometry g = geometry(p, structure);
     const bool unit = args.x_step == 1 && args.inner == 1;
-    const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u,       vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
-                    flag,      given,   g.slots(p.across, limits), unit ? 1u : 0u};
+    const Spec spec{
+        g.threads, g.lanes, p.across ? 1u : 0u,        vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
+        flag,      given,   g.slots(p.across, limits), unit ? 1u : 0u};
     const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));
     if (structure == kSplit)
         launch_split(on, kernels, x.dtype(), spec, grid, args, g.parts, reads, writes);
