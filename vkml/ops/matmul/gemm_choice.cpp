@@ -172,8 +172,11 @@ const char* cannot_split(const GemmProblem& p, const Limits& limits, Pipeline pi
 
 // What is not worth it, when the choice is free -----------------------------------------------------------------------
 
+constexpr const char* kByParts = "N and K give many rows to bf16 parts, and a row alone has their bits";
+
 const char* unwise_gemv(const GemmProblem& p, const Limits&, Pipeline) {
     if (gemv_is_off()) return "VKML_GEMV is OFF";
+    if (!p.no_parts) return kByParts;
     const bool chained = !is_wide(p.dtype) && p.precision != Precision::exact;
     if (p.n != 1 && (chained || p.m != 1)) return "N is not 1";
     if (!p.k_packed) return "an operand is not packed along K, so lanes over K would not read neighbours";
@@ -181,7 +184,10 @@ const char* unwise_gemv(const GemmProblem& p, const Limits&, Pipeline) {
 }
 
 /// One row takes the order of many rows, so that it has their bits: gemv, with its own, is for one column.
-const char* unwise_columns(const GemmProblem& p, const Limits&, Pipeline) { return p.n == 1 ? "N is 1" : nullptr; }
+const char* unwise_columns(const GemmProblem& p, const Limits&, Pipeline) {
+    if (!p.no_parts) return kByParts;
+    return p.n == 1 ? "N is 1" : nullptr;
+}
 
 /// A vector of outputs that gemv does not read well, and too few terms to share: tiles would be 31 parts of 32 empty.
 const char* unwise_thin(const GemmProblem& p, const Limits&, Pipeline) {
@@ -302,13 +308,13 @@ struct Row {
     const char* (*unwise)(const GemmProblem&, const Limits&, Pipeline);
 };
 constexpr Row kTable[] = {
-    {Pipeline::parts, unwise_parts},
-    {Pipeline::parts_small, unwise_parts_small},
     {Pipeline::gemv, unwise_gemv},
     {Pipeline::columns, unwise_columns},
     {Pipeline::naive, unwise_thin},
     {Pipeline::high, unwise_high},
     {Pipeline::high_small, unwise_high},
+    {Pipeline::parts, unwise_parts},
+    {Pipeline::parts_small, unwise_parts_small},
     {Pipeline::coopmat_wide, unwise_coopmat_wide},
     {Pipeline::coopmat_large, unwise_coopmat_large},
     {Pipeline::coopmat, unwise_coopmat},
@@ -390,8 +396,8 @@ const char* refuses_parts(const GemmProblem& p, Stream& on) {
     if (const char* reason = lacks_cooperative(on.limits(), DType::bf16)) return reason;
     if (p.n < 1024 || p.k < 512) return "N or K is too short for bf16 parts";
     if (p.k > 16 * p.n) return "K is too long against N for bf16 parts, which split no K";
-    // Six products for one, and some 80 % of either rate is reached.
-    constexpr double kLeast = 7.5;
+    // Six products for one. Devices have 2 to 4 times as many operations in matrices, where FMAs win, or 8 and more.
+    constexpr double kLeast = 6;
     if (parts_are_forced() || emulates_cooperative() || matrix_advantage(on) >= kLeast) return nullptr;
     return "the device's matrices are not fast enough for six products of bf16 parts";
 }
