@@ -124,8 +124,8 @@ VKML_PUBLIC(trunc)
 #undef VKML_PUBLIC
 
 Tensor gelu(const Tensor& x, std::string_view approximate) {
-    check(approximate == "none" || approximate == "tanh", "gelu: approximate: expected \"none\" or \"tanh\", got ",
-          approximate);
+    check(approximate == "none" || approximate == "tanh", "gelu: approximate: expected none or tanh, got '",
+          approximate, "'");
     return apply_unary(approximate == "none" ? UnaryOp::gelu : UnaryOp::gelu_tanh, x);
 }
 
