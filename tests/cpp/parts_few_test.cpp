@@ -1,5 +1,5 @@
-// The kernel of a few rows from three bf16 parts, with cooperative matrices emulated: layouts, edges, the order of sums and what leaves
-// the range.
+// The kernel of a few rows from three bf16 parts, with cooperative matrices emulated: layouts, edges, the order of sums
+// and what leaves the range.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -21,8 +21,8 @@ using namespace vkml;
 
 namespace {
 
-constexpr Kernel across{"gemm_parts_few", spv::emulated_parts_few_nn}, along{"gemm_parts_few", spv::emulated_parts_few_nt},
-    any{"gemm_parts_few", spv::emulated_parts_few_any};
+constexpr Kernel across{"gemm_parts_few", spv::emulated_parts_few_nn},
+    along{"gemm_parts_few", spv::emulated_parts_few_nt}, any{"gemm_parts_few", spv::emulated_parts_few_any};
 
 using Values = std::vector<float>;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
@@ -76,8 +76,9 @@ class PartsFew : public testing::Test {
         const Tensor left = upload(a, p.batch, p.m, l.a_row, p.k, l.a_col, a_matrix),
                      right = upload(b, p.batch, p.k, l.b_row, p.n, l.b_col, b_matrix),
                      c = full({p.batch, p.m, p.n}, kNan, DType::f32, device);
-        const Tensor extra =
-            bias.empty() ? Tensor{} : from_host(bias.data(), {static_cast<std::int64_t>(bias.size())}, DType::f32, device);
+        const Tensor extra = bias.empty()
+                                 ? Tensor{}
+                                 : from_host(bias.data(), {static_cast<std::int64_t>(bias.size())}, DType::f32, device);
         const GemmArgs args{.a = left.address(),
                             .b = right.address(),
                             .c = c.address(),
@@ -98,8 +99,8 @@ class PartsFew : public testing::Test {
                             .flags = 0,
                             .k_part = 0x80000000u,
                             .chain = 0x80000000u};
-        const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, 16)), static_cast<std::uint32_t>(ceil_div(args.m, 16)),
-                        args.batch};
+        const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, 16)),
+                        static_cast<std::uint32_t>(ceil_div(args.m, 16)), args.batch};
         stream(device).launch(*l.kernel, DType::f32, Spec{activation}, grid, args, {left, right, extra}, {c});
         Values out(static_cast<std::size_t>(p.batch * p.m * p.n));
         to_host(c, out.data());
@@ -159,7 +160,9 @@ TEST_F(PartsFew, ARowHasItsBitsWhateverIsBesideItAndHoweverOperandsLie) {
 TEST_F(PartsFew, WhatLeavesTheRangeIsAsIeeeHasIt) {
     const Problem p{18, 70, 20};
     Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
-    const auto at = [&](std::int64_t row, std::int64_t k) -> float& { return a[static_cast<std::size_t>(row * p.k + k)]; };
+    const auto at = [&](std::int64_t row, std::int64_t k) -> float& {
+        return a[static_cast<std::size_t>(row * p.k + k)];
+    };
     at(2, 5) = kInfinity, at(3, 69) = kNan, at(4, 3) = kInfinity, at(4, 4) = -kInfinity;
     for (std::int64_t k = 0; k < p.k; k++) at(6, k) *= 1e33f, at(17, k) *= 3e37f;
     b[9 * 20 + 11] = -kInfinity, at(7, 9) = 0;
