@@ -35,8 +35,10 @@ enum class Pipeline : std::uint8_t {
     high_small,
     parts,  // f32 from three bf16 parts
     parts_small,
+    parts_tiny,
+    parts_few,  // rows
 };
-inline constexpr int kPipelines = 23;
+inline constexpr int kPipelines = 25;
 std::string_view pipeline_name(Pipeline pipeline);
 
 /// What the choice may look at.

@@ -33,6 +33,10 @@ Tile tile_of(Pipeline pipeline) {
             return {64, 128, 16, 128, (64 + 128) * 7 * 16 + 16};
         case Pipeline::parts_small:
             return {64, 64, 32, 128, 2 * (64 + 64) * 7 * 16 + 16};
+        case Pipeline::parts_tiny:
+            return {32, 32, 64, 128, (32 * 25 + 64 * 13) * 16 + 16};
+        case Pipeline::parts_few:
+            return {16, 16, 16, 256, 8 * (16 * 7 * 2 + 2 * 64) * 16 + 16};
         default:
             return {64, 64, 16, 64, 16 * (68 + 68) * 4};
     }

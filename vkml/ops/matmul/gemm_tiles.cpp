@@ -12,6 +12,7 @@
 #include "vkml/ops/matmul/gemm_pack.spv.h"
 #include "vkml/ops/matmul/gemm_pack_args.h"
 #include "vkml/ops/matmul/gemm_parts.spv.h"
+#include "vkml/ops/matmul/gemm_parts_few.spv.h"
 #include "vkml/ops/matmul/gemm_split_columns.spv.h"
 #include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
@@ -48,6 +49,13 @@ constexpr Kernel parts[] = {
 constexpr Kernel parts_small[] = {{"gemm_parts", spv::gemm_parts_small_nn},
                                   {"gemm_parts", spv::gemm_parts_small_nt},
                                   {"gemm_parts", spv::gemm_parts_small_tn}};
+constexpr Kernel parts_tiny[] = {{"gemm_parts", spv::gemm_parts_tiny_nn},
+                                 {"gemm_parts", spv::gemm_parts_tiny_nt},
+                                 {"gemm_parts", spv::gemm_parts_tiny_tn}};
+// Of operands that lie as they like, too.
+constexpr Kernel parts_few[] = {{"gemm_parts_few", spv::gemm_parts_few_nn},
+                                {"gemm_parts_few", spv::gemm_parts_few_nt},
+                                {"gemm_parts_few", spv::gemm_parts_few_any}};
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
     pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
     peak{"gemm_peak", spv::gemm_peak};
@@ -59,7 +67,7 @@ constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv:
 
 constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
                                        coopmat_few,      &high,         &high_small,
-                                       parts,            parts_small};
+                                       parts,            parts_small,    parts_tiny};
 std::atomic<const CooperativeKernels*> emulated{nullptr};
 
 const CooperativeKernels& cooperative() {
@@ -90,6 +98,8 @@ const Kernel* kernels_of(Pipeline pipeline) {
             return cooperative().parts;
         case Pipeline::parts_small:
             return cooperative().parts_small;
+        case Pipeline::parts_tiny:
+            return cooperative().parts_tiny;
         default:
             return small;
     }
@@ -201,6 +211,15 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
     const Spec spec = is_cooperative(pipeline) ? Spec{activation, sums || rounds} : Spec{activation};
     on.launch(kernels_of(pipeline)[layout], rounds ? DType::bf16 : p.problem.dtype, spec, grid, args, {a, b, p.bias, c},
               {c});
+}
+
+void launch_parts_few(Stream& on, const Product& p, const GemmArgs& args) {
+    const Tile tile = tile_of(Pipeline::parts_few);
+    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
+                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), args.batch};
+    const bool vectors = p.problem.a_along && p.problem.a_aligned && p.problem.b_aligned;
+    const Kernel& kernel = parts_few[!vectors ? 2 : p.problem.b_along ? 1 : 0];
+    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation)}, grid, args, {p.a, p.b, p.bias}, {p.c});
 }
 
 namespace {
