@@ -37,13 +37,13 @@ constexpr Kernel parts_small[] = {{"gemm_parts", spv::emulated_parts_small_nn},
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
 constexpr CooperativeKernels kernels{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
                                      coopmat_few, nullptr,        &high_small,   nullptr,
-                                     parts_small};
+                                     parts_small, nullptr};
 
 // The loop of the 128x128 tile, in the small one's place.
 constexpr Kernel high_one{"gemm_high", spv::emulated_high_one};
 constexpr CooperativeKernels kernels_one{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
                                          coopmat_few, nullptr,        &high_one,     nullptr,
-                                         parts_small};
+                                         parts_small, nullptr};
 
 using Values = std::vector<float>;
 
