@@ -35,15 +35,13 @@ constexpr Kernel parts_small[] = {{"gemm_parts", spv::emulated_parts_small_nn},
                                   {"gemm_parts", spv::emulated_parts_small_nt},
                                   {"gemm_parts", spv::emulated_parts_small_tn}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
-constexpr CooperativeKernels kernels{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
-                                     coopmat_few, nullptr,        &high_small,   nullptr,
-                                     parts_small, nullptr};
+constexpr CooperativeKernels kernels{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, coopmat_few,
+                                     nullptr, &high_small,    nullptr,       parts_small,   nullptr};
 
 // The loop of the 128x128 tile, in the small one's place.
 constexpr Kernel high_one{"gemm_high", spv::emulated_high_one};
-constexpr CooperativeKernels kernels_one{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
-                                         coopmat_few, nullptr,        &high_one,     nullptr,
-                                         parts_small, nullptr};
+constexpr CooperativeKernels kernels_one{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, coopmat_few,
+                                         nullptr, &high_one,      nullptr,       parts_small,   nullptr};
 
 using Values = std::vector<float>;
 
@@ -275,7 +273,6 @@ TEST_F(Cooperative, InfinitiesStayInTheirLines) {
     }
 }
 
-
 TEST_F(Cooperative, PartsAreAsGoodAsPlain) {
     force_gemm("gemm_parts_small");
     for (const Problem& p : kProblems) {
@@ -309,7 +306,8 @@ TEST_F(Cooperative, PartsTimesTheIdentityAreThemselves) {
     for (std::int64_t i = 0; i < kSize * kSize; i++) {
         float& x = a[static_cast<std::size_t>(i)];
         // A few rows with the largest numbers, which are added again.
-        x = std::ldexp(std::copysign(1 + std::abs(x) / 8, x), i / kSize < 3 ? static_cast<int>(i % 226) - 100 : static_cast<int>(i % 227) - 126);
+        x = std::ldexp(std::copysign(1 + std::abs(x) / 8, x),
+                       i / kSize < 3 ? static_cast<int>(i % 226) - 100 : static_cast<int>(i % 227) - 126);
         identity[static_cast<std::size_t>(i)] = i / kSize == i % kSize ? 1.0f : 0.0f;
     }
     force_gemm("gemm_parts_small");

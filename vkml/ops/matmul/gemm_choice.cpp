@@ -282,8 +282,8 @@ const char* unwise_high(const GemmProblem& p, const Limits& limits, Pipeline sel
     return unwise_tile(p, limits, self, self == Pipeline::high ? kFull : 0.25, 0.5);
 }
 
-/// Time of a product in tiles of bf16 parts, as the busiest unit has it: a tile alone keeps its matrices less busy, and a
-/// small one cuts its operands for fewer products. From runs on an H200.
+/// Time of a product in tiles of bf16 parts, as the busiest unit has it: a tile alone keeps its matrices less busy, and
+/// a small one cuts its operands for fewer products. From runs on an H200.
 double parts_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
     const Tile t = tile_of(pipeline);
     const double load = std::ceil(tiles(p, t) / units(limits)), alone = load < 2 ? 1.6 : 1;
@@ -295,7 +295,8 @@ double parts_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline)
 const char* unwise_parts(const GemmProblem& p, const Limits& limits, Pipeline self) {
     if (p.no_parts) return p.no_parts;
     for (const Pipeline other : {Pipeline::parts_small, Pipeline::parts_tiny})
-        if (other > self && !cannot_tile(p, limits, other) && parts_time(p, limits, other) < parts_time(p, limits, self))
+        if (other > self && !cannot_tile(p, limits, other) &&
+            parts_time(p, limits, other) < parts_time(p, limits, self))
             return "smaller tiles end sooner";
     return nullptr;
 }
@@ -472,7 +473,8 @@ Choice choose_gemm(std::string_view op, const GemmProblem& problem, Device devic
     if (tuned >= 0) {
         const auto pipeline = static_cast<Pipeline>(tuned);
         const char* refusal = cannot(problem, limits, pipeline);
-        if (!refusal && is_parts(pipeline) != !problem.no_parts) refusal = "it adds in another order than few rows would";
+        if (!refusal && is_parts(pipeline) != !problem.no_parts)
+            refusal = "it adds in another order than few rows would";
         if (!refusal) {
             log.choose(pipeline, "measured best by python -m vkml tune");
             return chosen(pipeline, problem, limits);

@@ -93,8 +93,8 @@ struct PrecisionChoice {
 PrecisionChoice choose_precision(std::string_view op, const GemmProblem& problem, Device device, const Limits& limits,
                                  std::uint64_t dispatch);
 
-/// Why a product in `highest` is not computed from bf16 parts, or null. It depends on N, K and the device and not on M, so
-/// that a row alone has the bits of the row in its matrix.
+/// Why a product in `highest` is not computed from bf16 parts, or null. It depends on N, K and the device and not on M,
+/// so that a row alone has the bits of the row in its matrix.
 const char* refuses_parts(const GemmProblem& problem, Stream& on);
 
 /// Why the device has no cooperative matrices for 16-bit operands of this dtype, or null.

@@ -65,9 +65,8 @@ constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_colum
                                     {"gemm_split_columns", spv::gemm_split_columns_4096}};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
-constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
-                                       coopmat_few,      &high,         &high_small,
-                                       parts,            parts_small,    parts_tiny};
+constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small, coopmat_few, &high,
+                                       &high_small,      parts,         parts_small,  parts_tiny};
 std::atomic<const CooperativeKernels*> emulated{nullptr};
 
 const CooperativeKernels& cooperative() {
@@ -175,8 +174,8 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
     const Tile tile = tile_of(pipeline);
     GemmPackArgs pack = pack_args(args, first);
     pack.depth = static_cast<std::uint32_t>(p.problem.k);  // the first operand's copy has changed args.k
-    pack.lines_padded = round_up(pack.lines, first ? tile.m : tile.n);
-    pack.depth_padded = round_up(pack.depth, std::max(32u, tile.k));
+    pack.lines_padded = round_up(pack.lines, std::max(kPackLines, first ? tile.m : tile.n));
+    pack.depth_padded = round_up(pack.depth, std::max(kPackDepth, tile.k));
     const bool rounds = rounds_to_bf16(p, pipeline);
     const DType dtype = rounds ? DType::bf16 : p.problem.dtype;
     const Tensor copy = empty({static_cast<std::int64_t>(pack.batch), static_cast<std::int64_t>(pack.lines_padded),
@@ -219,7 +218,8 @@ void launch_parts_few(Stream& on, const Product& p, const GemmArgs& args) {
                     static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), args.batch};
     const bool vectors = p.problem.a_along && p.problem.a_aligned && p.problem.b_aligned;
     const Kernel& kernel = parts_few[!vectors ? 2 : p.problem.b_along ? 1 : 0];
-    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation)}, grid, args, {p.a, p.b, p.bias}, {p.c});
+    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation)}, grid, args, {p.a, p.b, p.bias},
+              {p.c});
 }
 
 namespace {
