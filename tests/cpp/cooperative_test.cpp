@@ -13,10 +13,13 @@
 #include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/matmul/gemm.h"
+#include "vkml/ops/matmul/gemm_choice.h"
 #include "vkml/ops/matmul/gemm_tiles.h"
 #include "vkml/ops/matmul/precision.h"
 #include "vkml/ops/shape/shape.h"
 #include "vkml/runtime/decisions.h"
+#include "vkml/runtime/registry.h"
+#include "vkml/runtime/stream.h"
 
 using namespace vkml;
 
@@ -212,12 +215,38 @@ TEST_F(Cooperative, MediumRoundsOperandsToBfloat16) {
     }
 }
 
+TEST(Gemm, LastRowsGoToSmallerTilesWhereUnitsWouldWait) {
+    EXPECT_EQ(wide_rows(8192, 8192, 132), 7808u);  // 15.5 waves of 128x256
+    EXPECT_EQ(wide_rows(4096, 4096, 132), 4096u);  // 3.9 waves
+    EXPECT_EQ(wide_rows(320, 256, 2), 128u);
+    EXPECT_EQ(wide_rows(100, 256, 2), 100u);
+    EXPECT_EQ(wide_rows(8192, 8192, 0), 8192u);
+}
+
+TEST_F(Cooperative, WideTilesLeaveRowsToLargeOnes) {
+    CooperativeKernels two = kernels;
+    two.units = 2;
+    emulate_cooperative(&two);
+    force_gemm("gemm_coopmat_wide");
+    const Problem p{320, 64, 256};
+    const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::f16),
+                 b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::f16);
+    const std::uint64_t before = stream(parse_device("vulkan:0")).dispatch_count();
+    EXPECT_LT(error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16)), 0x1p-10);
+    EXPECT_EQ(chosen, "gemm_coopmat_wide");
+    const std::uint64_t both = stream(parse_device("vulkan:0")).dispatch_count() - before;
+    emulate_cooperative(&kernels);
+    error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16));
+    EXPECT_EQ(both, stream(parse_device("vulkan:0")).dispatch_count() - before - both + 1);
+}
+
 TEST_F(Cooperative, HighIsAsGoodAsPlain) {
     set_float32_matmul_precision("high");
     force_gemm("gemm_high_small");
     std::vector<Problem> problems(std::begin(kProblems), std::end(kProblems));
-    // Columns split in one reading by more invocations, and those too long for it.
-    for (const std::int64_t k : {1100, 2050, 4128, 8200}) problems.push_back({20, k, 68});
+    // Most of what one launch splits; then columns split in one reading by more invocations, and those too long for it.
+    problems.push_back({20, 1024, 68, true, true});
+    for (const std::int64_t k : {1000, 1100, 2050, 4128, 8200}) problems.push_back({20, k, 68});
     for (const Problem& p : problems) {
         SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
         Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);

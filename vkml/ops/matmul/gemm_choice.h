@@ -60,6 +60,10 @@ struct Tile {
 Tile tile_of(Pipeline pipeline);
 bool is_split(Pipeline pipeline);
 
+/// Of m rows and n columns, the rows that tiles of coopmat_wide take where the rest in tiles of coopmat_large lets
+/// `units` units of the device end together sooner; else m.
+std::uint32_t wide_rows(std::uint32_t m, std::uint32_t n, std::uint32_t units);
+
 /// Which operands a tile kernel cannot read as they lie: they are copied first, packed along K and padded to whole
 /// tiles.
 struct Packs {

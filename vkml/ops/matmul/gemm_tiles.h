@@ -24,6 +24,7 @@ struct CooperativeKernels {
     const Kernel *coopmat, *coopmat_large, *coopmat_wide, *coopmat_small, *coopmat_few;
     const Kernel *high, *high_small;
     const Kernel *parts, *parts_small, *parts_tiny;
+    std::uint32_t units = 0;  // multiprocessors that share out the tiles; 0: as many as the device has
 };
 /// For tests: kernels that need no cooperative matrices, on a device that has none; null ends it.
 void emulate_cooperative(const CooperativeKernels* kernels);
