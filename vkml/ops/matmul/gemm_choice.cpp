@@ -10,6 +10,7 @@
 #include "vkml/runtime/cooperative.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/grid.h"
+#include "vkml/runtime/probe/matrix_advantage.h"
 
 namespace vkml {
 namespace {
@@ -71,6 +72,12 @@ const char* cannot_high(const GemmProblem& p, const Limits& limits, Pipeline pip
     return cannot_tile(p, limits, pipeline);
 }
 
+const char* cannot_parts(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    if (p.dtype != DType::f32 || p.precision != Precision::highest) return "only f32 in highest is cut into parts";
+    if (const char* reason = lacks_cooperative(limits, DType::bf16)) return reason;
+    return cannot_tile(p, limits, pipeline);
+}
+
 const char* cannot_split(const GemmProblem& p, const Limits&, Pipeline pipeline);
 
 const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
@@ -107,6 +114,9 @@ const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline
         case Pipeline::high:
         case Pipeline::high_small:
             return cannot_high(p, limits, pipeline);
+        case Pipeline::parts:
+        case Pipeline::parts_small:
+            return cannot_parts(p, limits, pipeline);
         default:
             if (p.dtype != DType::f32) return "the large tiles are for f32";
             if (const char* reason = cannot_tile(p, limits, pipeline)) return reason;
@@ -162,8 +172,11 @@ const char* cannot_split(const GemmProblem& p, const Limits& limits, Pipeline pi
 
 // What is not worth it, when the choice is free -----------------------------------------------------------------------
 
+constexpr const char* kByParts = "N and K give many rows to bf16 parts, and a row alone has their bits";
+
 const char* unwise_gemv(const GemmProblem& p, const Limits&, Pipeline) {
     if (gemv_is_off()) return "VKML_GEMV is OFF";
+    if (!p.no_parts) return kByParts;
     const bool chained = !is_wide(p.dtype) && p.precision != Precision::exact;
     if (p.n != 1 && (chained || p.m != 1)) return "N is not 1";
     if (!p.k_packed) return "an operand is not packed along K, so lanes over K would not read neighbours";
@@ -171,7 +184,10 @@ const char* unwise_gemv(const GemmProblem& p, const Limits&, Pipeline) {
 }
 
 /// One row takes the order of many rows, so that it has their bits: gemv, with its own, is for one column.
-const char* unwise_columns(const GemmProblem& p, const Limits&, Pipeline) { return p.n == 1 ? "N is 1" : nullptr; }
+const char* unwise_columns(const GemmProblem& p, const Limits&, Pipeline) {
+    if (!p.no_parts) return kByParts;
+    return p.n == 1 ? "N is 1" : nullptr;
+}
 
 /// A vector of outputs that gemv does not read well, and too few terms to share: tiles would be 31 parts of 32 empty.
 const char* unwise_thin(const GemmProblem& p, const Limits&, Pipeline) {
@@ -264,6 +280,21 @@ const char* unwise_high(const GemmProblem& p, const Limits& limits, Pipeline sel
     return unwise_tile(p, limits, self, self == Pipeline::high ? kFull : 0.25, 0.5);
 }
 
+/// Time of a product in tiles of bf16 parts, as the busiest unit has it: a tile alone keeps its matrices less busy. From
+/// runs on an H200.
+double parts_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    const Tile t = tile_of(pipeline);
+    const double load = std::ceil(tiles(p, t) / units(limits));
+    return load * t.m * t.n * (pipeline == Pipeline::parts ? 1.0 : 1.12) * (load < 2 ? 1.55 : 1);
+}
+const char* unwise_parts(const GemmProblem& p, const Limits& limits, Pipeline) {
+    if (p.no_parts) return p.no_parts;
+    return parts_time(p, limits, Pipeline::parts) > parts_time(p, limits, Pipeline::parts_small)
+               ? "the last wave of 64x128 would be emptier than that of 64x64"
+               : nullptr;
+}
+const char* unwise_parts_small(const GemmProblem& p, const Limits&, Pipeline) { return p.no_parts; }
+
 const char* unwise_split_k(const GemmProblem& p, const Limits& limits, Pipeline) {
     if (split_k_is_off()) return "VKML_GEMM_SPLITK is OFF";
     if (static_cast<double>(tiles32(p)) >= 2 * units(limits)) return "the output tiles fill the device";
@@ -282,6 +313,8 @@ constexpr Row kTable[] = {
     {Pipeline::naive, unwise_thin},
     {Pipeline::high, unwise_high},
     {Pipeline::high_small, unwise_high},
+    {Pipeline::parts, unwise_parts},
+    {Pipeline::parts_small, unwise_parts_small},
     {Pipeline::coopmat_wide, unwise_coopmat_wide},
     {Pipeline::coopmat_large, unwise_coopmat_large},
     {Pipeline::coopmat, unwise_coopmat},
@@ -356,6 +389,19 @@ const char* lacks_cooperative(const Limits& limits, DType dtype) {
     return nullptr;
 }
 
+const char* refuses_parts(const GemmProblem& p, Stream& on) {
+    if (on.device().is_cpu() || p.dtype != DType::f32 || p.precision != Precision::highest)
+        return "only f32 in highest is cut into bf16 parts";
+    if (parts_are_off()) return "VKML_GEMM_PARTS is OFF";
+    if (const char* reason = lacks_cooperative(on.limits(), DType::bf16)) return reason;
+    if (p.n < 1024 || p.k < 512) return "N or K is too short for bf16 parts";
+    if (p.k > 16 * p.n) return "K is too long against N for bf16 parts, which split no K";
+    // Six products for one. Devices have 2 to 4 times as many operations in matrices, where FMAs win, or 8 and more.
+    constexpr double kLeast = 6;
+    if (parts_are_forced() || emulates_cooperative() || matrix_advantage(on) >= kLeast) return nullptr;
+    return "the device's matrices are not fast enough for six products of bf16 parts";
+}
+
 void publish_gemm(std::string_view op, std::string_view chose, std::string_view because, std::uint64_t dispatch) {
     if (!recording_decisions()) return;
     publish({.site = "matmul.kernel",
@@ -415,6 +461,7 @@ Choice choose_gemm(std::string_view op, const GemmProblem& problem, Device devic
     if (tuned >= 0) {
         const auto pipeline = static_cast<Pipeline>(tuned);
         const char* refusal = cannot(problem, limits, pipeline);
+        if (!refusal && is_parts(pipeline) != !problem.no_parts) refusal = "it adds in another order than few rows would";
         if (!refusal) {
             log.choose(pipeline, "measured best by python -m vkml tune");
             return chosen(pipeline, problem, limits);

@@ -11,6 +11,7 @@
 #include "vkml/ops/matmul/gemm_large.spv.h"
 #include "vkml/ops/matmul/gemm_pack.spv.h"
 #include "vkml/ops/matmul/gemm_pack_args.h"
+#include "vkml/ops/matmul/gemm_parts.spv.h"
 #include "vkml/ops/matmul/gemm_split_columns.spv.h"
 #include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
@@ -42,6 +43,11 @@ constexpr Kernel coopmat_small[] = {{"gemm_coopmat", spv::gemm_coopmat_small_nn}
 constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::gemm_coopmat_few_nn},
                                   {"gemm_coopmat", spv::gemm_coopmat_few_nt},
                                   {"gemm_coopmat", spv::gemm_coopmat_few_tn}};
+constexpr Kernel parts[] = {
+    {"gemm_parts", spv::gemm_parts_nn}, {"gemm_parts", spv::gemm_parts_nt}, {"gemm_parts", spv::gemm_parts_tn}};
+constexpr Kernel parts_small[] = {{"gemm_parts", spv::gemm_parts_small_nn},
+                                  {"gemm_parts", spv::gemm_parts_small_nt},
+                                  {"gemm_parts", spv::gemm_parts_small_tn}};
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
     pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
     peak{"gemm_peak", spv::gemm_peak};
@@ -52,7 +58,8 @@ constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_colum
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
 constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
-                                       coopmat_few,      &high,         &high_small};
+                                       coopmat_few,      &high,         &high_small,
+                                       parts,            parts_small};
 std::atomic<const CooperativeKernels*> emulated{nullptr};
 
 const CooperativeKernels& cooperative() {
@@ -79,6 +86,10 @@ const Kernel* kernels_of(Pipeline pipeline) {
             return cooperative().coopmat_small;
         case Pipeline::split_k_coopmat_small:
             return cooperative().coopmat_few;
+        case Pipeline::parts:
+            return cooperative().parts;
+        case Pipeline::parts_small:
+            return cooperative().parts_small;
         default:
             return small;
     }

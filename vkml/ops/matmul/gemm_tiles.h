@@ -21,6 +21,7 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
 struct CooperativeKernels {
     const Kernel *coopmat, *coopmat_large, *coopmat_wide, *coopmat_small, *coopmat_few;
     const Kernel *high, *high_small;
+    const Kernel *parts, *parts_small;
 };
 /// For tests: kernels that need no cooperative matrices, on a device that has none; null ends it.
 void emulate_cooperative(const CooperativeKernels* kernels);
