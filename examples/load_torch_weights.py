@@ -5,6 +5,8 @@
 A small image classifier and a transformer layer are made in PyTorch with random weights. Their state dicts travel
 three ways: as they are, through a .safetensors file that PyTorch writes, and back to PyTorch through one that vkML
 writes. The figure compares the outputs, one point per number.
+
+Needs PyTorch and safetensors beside what the other examples need: pip install torch safetensors.
 """
 
 from __future__ import annotations
@@ -13,9 +15,14 @@ import argparse
 import tempfile
 from pathlib import Path
 
+try:
+    import safetensors.torch
+    import torch
+except ImportError as missing:
+    raise SystemExit(
+        f"load_torch_weights: needs PyTorch and safetensors (pip install torch safetensors): {missing}"
+    ) from None
 import numpy as np
-import safetensors.torch
-import torch
 from digits import best_device
 from tqdm import tqdm
 

@@ -21,7 +21,8 @@ FUNCTIONS = {
     "types": "finfo iinfo",
     "creation": """
         tensor zeros ones full empty zeros_like ones_like full_like empty_like eye linspace arange rand randn randint
-        manual_seed from_numpy asarray from_dlpack as_tensor set_default_device set_default_dtype
+        rand_like randn_like randperm multinomial manual_seed
+        from_numpy asarray from_dlpack as_tensor set_default_device set_default_dtype
     """,
     "the ten operators": """
         matmul softmax log_softmax layer_norm rms_norm batch_norm dropout conv2d max_pool2d avg_pool2d
@@ -30,14 +31,15 @@ FUNCTIONS = {
     "reductions": "sum mean prod amax amin max min argmax argmin var std logsumexp cumsum all any norm",
     "elementwise": """
         add sub mul div pow floor_divide remainder maximum minimum equal not_equal less less_equal greater greater_equal
+        eq ne lt le gt ge isclose allclose
         logical_and logical_or logical_xor logical_not scaled_add neg abs sign square reciprocal sqrt rsqrt exp log
-        log1p expm1 erf erfc sin cos tanh sigmoid relu gelu silu softplus clamp clamp_min clamp_max round floor ceil
-        trunc isnan isinf isfinite tan exp2 log2 leaky_relu elu mish logsigmoid hardtanh
+        log1p expm1 erf erfc sin cos tanh sigmoid relu gelu silu softplus clamp clamp_min clamp_max clip round floor
+        ceil trunc isnan isinf isfinite tan exp2 log2 leaky_relu elu mish logsigmoid hardtanh
     """,
     "selection, shape, indexing": """
         where masked_fill cat stack split chunk index_select gather scatter_add index_add embedding triu tril sort topk
         flip roll repeat tile repeat_interleave nonzero unique reshape permute transpose squeeze unsqueeze flatten
-        expand broadcast_to contiguous movedim unflatten clone detach
+        expand broadcast_to contiguous movedim unflatten clone detach t vstack hstack meshgrid
     """,
     "products and losses": """
         linear addmm bmm dot outer mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss binary_cross_entropy
@@ -67,6 +69,7 @@ TENSOR_METHODS = _words("""
     contiguous movedim unflatten clone detach assign_ backward requires_grad_ zero_grad retain_grad realize
     add sub mul div pow floor_divide remainder maximum minimum equal not_equal less less_equal greater greater_equal
     neg abs sign square reciprocal sqrt rsqrt exp log log1p expm1 erf erfc sin cos tanh sigmoid relu gelu silu softplus
+    eq ne lt le gt ge isclose allclose t clip clip_ multinomial
     clamp clamp_min clamp_max round floor ceil trunc sum mean prod amax amin max min argmax argmin var std logsumexp
     cumsum all any norm softmax log_softmax matmul where masked_fill index_select gather scatter_add sort topk triu tril
     split chunk
@@ -102,7 +105,10 @@ MODULES = {
     "optim.lr_scheduler": """
         StepLR MultiStepLR CosineAnnealingLR LinearWarmup LambdaLR SequentialLR OneCycleLR ReduceLROnPlateau
     """,
-    "data": "Dataset ArrayDataset split DataLoader Compose RandomHorizontalFlip RandomCrop",
+    "data": """
+        Dataset ArrayDataset TensorDataset split random_split default_collate DataLoader Compose RandomHorizontalFlip
+        RandomCrop
+    """,
     "profiler": "profile",
 }
 

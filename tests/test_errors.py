@@ -27,7 +27,27 @@ CASES = {
     "device": (
         lambda: vkml.zeros(2, device="gpu"),
         vkml.DeviceError,
-        'device: expected "cpu", "vulkan" or "vulkan:N", got',
+        r'device: expected "cpu", "vulkan" \(a GPU of any make\) or "vulkan:N", got',
+    ),
+    "another framework's device": (
+        lambda: vkml.ones(2).to("cuda:0"),
+        vkml.DeviceError,
+        r'to: expected "cpu" or "vulkan", a GPU of any make \(here: cpu.*\), got "cuda:0"$',
+    ),
+    "another framework's device for a module": (
+        lambda: vkml.nn.Linear(2, 2).to("mps"),
+        vkml.DeviceError,
+        r'Linear.to: expected "cpu" or "vulkan", a GPU of any make \(here: cpu.*\), got "mps"$',
+    ),
+    "neither device nor dtype": (
+        lambda: vkml.ones(2).to("flot32"),
+        vkml.DTypeError,
+        r'to: expected a device \("cpu", "vulkan", "vulkan:N"\) or a dtype \(float32, .*\), got \'flot32\'$',
+    ),
+    "a module to neither": (
+        lambda: vkml.nn.Linear(2, 2).to(3),
+        vkml.DTypeError,
+        "Linear.to: expected a device .* got 3$",
     ),
     "device of another kind": (lambda: vkml.memory_stats(3.5), vkml.DeviceError, "device: expected .*, got 3.5"),
     "device that is missing": (

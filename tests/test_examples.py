@@ -76,6 +76,33 @@ def test_language_models_go_on_from_a_checkpoint(tmp_path, name):
     assert number("held-out loss", whole)[-1] == number("held-out loss", again)[-1]
 
 
+@pytest.mark.parametrize("name", ["torch", "safetensors"])
+def test_load_torch_weights_says_what_it_needs(tmp_path, name):
+    """With a package of that name that cannot be imported."""
+    (tmp_path / f"{name}.py").write_text("raise ImportError('none here')\n")
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(EXAMPLES.parent / "python")])}
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); "
+        f"runpy.run_path({str(EXAMPLES / 'load_torch_weights.py')!r}, run_name='__main__')",
+    ]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "load_torch_weights: needs PyTorch and safetensors (pip install torch safetensors)" in done.stderr
+
+
+def test_the_program_of_the_readme_is_the_example():
+    """tests/cmake_consumer builds and runs it."""
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    (program,) = re.findall(r"```cpp\n(.*?)```", readme, re.S)
+    example = (EXAMPLES / "cpp" / "fit_a_line.cpp").read_text()
+    assert program == example.split("\n\n", 1)[1] and program.startswith("#include")
+    consumer = (EXAMPLES.parent / "tests" / "cmake_consumer" / "CMakeLists.txt").read_text()
+    for line in re.findall(r"```cmake\n(.*?)```", readme, re.S)[0].splitlines():
+        assert line.replace(" fit_a_line.cpp", " ${EXAMPLE}") in consumer, line
+
+
 @pytest.mark.torch
 def test_load_torch_weights(tmp_path, device):
     pytest.importorskip("torch")

@@ -14,16 +14,16 @@ import vkml
 
 # All but the operators, which join by themselves (the functions of vkml._core). A missing name breaks programs.
 PINNED = """
-    __version__ argwhere as_tensor asarray assign autograd backward bfloat16 bincount bool_ capture Capture
+    __version__ allclose argwhere as_tensor asarray assign autograd backward bfloat16 bincount bool_ capture Capture
     Checkpoint configuration cpu data decisions decisions_published device device_info DeviceError DeviceRecord
     devices diagonal dispatch_count dtype DTypeError eager_mode einsum empty empty_cache empty_like enable_grad
     Error finfo float16 float32 float64 from_dlpack from_numpy full full_like get_default_device get_default_dtype
-    grad GradFn has_vulkan HookHandle iinfo IndexError_ int16 int32 int64 int8 is_deterministic is_eager
-    is_grad_enabled KdaGradients KdaOutput load load_module log_level LogLevel manual_seed memory_snapshot
-    memory_stats naive_recurrent_kda nn no_grad NotImplementedError_ ones ones_like optim OutOfMemoryError
+    grad GradFn has_vulkan HookHandle hstack iinfo IndexError_ int16 int32 int64 int8 is_deterministic is_eager
+    is_grad_enabled isclose KdaGradients KdaOutput load load_module log_level LogLevel manual_seed memory_snapshot
+    memory_stats meshgrid naive_recurrent_kda nn no_grad NotImplementedError_ ones ones_like optim OutOfMemoryError
     profiler realize record_decisions Reduction reset_peak_memory save save_module scaled_dot_product_attention
     scatter set_default_device set_default_dtype set_deterministic set_eager set_grad_enabled set_log_level
-    ShapeError stop_recording_decisions synchronize take_along_dim tensor Tensor uint8 unbind zeros zeros_like
+    ShapeError stop_recording_decisions synchronize take_along_dim tensor Tensor uint8 unbind vstack zeros zeros_like
 """.split()  # noqa: SIM905
 NN = """
     CELU ELU GELU GLU GRU LSTM RNN SELU AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d
@@ -48,7 +48,8 @@ OPTIM = """
     lr_scheduler
 """.split()  # noqa: SIM905
 DATA = """
-    ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset split
+    ArrayDataset Compose DataLoader Dataset RandomCrop RandomHorizontalFlip Subset TensorDataset default_collate
+    random_split split
 """.split()  # noqa: SIM905
 
 

@@ -112,7 +112,7 @@ TEXTS = [
     (lambda: vkml.softmax(X, dim=2**63), "softmax: dim: expected an int, got 9223372036854775808, which has more than"),
     (lambda: vkml.softmax(), "softmax: input: expected a Tensor, got nothing"),
     (lambda: vkml.softmax(X, 0, 1), "softmax: expected at most 2 arguments, got 3"),
-    (lambda: vkml.softmax(X, axis=1), "softmax: expected the arguments input, dim, got axis"),
+    (lambda: vkml.softmax(X, axes=1), "softmax: expected the arguments input, dim, got axes"),
     (lambda: vkml.softmax(X, 0, dim=0), "softmax: dim: expected one value, got two"),
     (lambda: X.softmax("a"), "softmax: dim: expected an int, got str"),
     (lambda: X.softmax(0, 1), "softmax: expected at most 1 argument, got 2"),

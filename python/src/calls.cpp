@@ -23,6 +23,31 @@ bool speaks_of_arguments(nb::handle type, std::string_view text) {
     return type.is(nb::handle(PyExc_RuntimeError)) && text == "std::bad_cast";
 }
 
+/// What a keyword of NumPy's is called here, as PyTorch takes it too; null for any other.
+PyObject* dim_name(PyObject* keyword) {
+    static PyObject* const dim = PyUnicode_InternFromString("dim");
+    static PyObject* const keepdim = PyUnicode_InternFromString("keepdim");
+    const Py_ssize_t length = PyUnicode_GET_LENGTH(keyword);
+    if (length == 4 && PyUnicode_CompareWithASCIIString(keyword, "axis") == 0) return dim;
+    if (length == 8 && PyUnicode_CompareWithASCIIString(keyword, "keepdims") == 0) return keepdim;
+    return nullptr;
+}
+
+/// The keywords of a call with `axis` as `dim` and `keepdims` as `keepdim`; null where it has neither.
+nb::object with_dim_names(PyObject* keywords) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(keywords);
+    bool any = false;
+    for (Py_ssize_t i = 0; i < count; i++) any |= dim_name(PyTuple_GET_ITEM(keywords, i)) != nullptr;
+    if (!any) return {};
+    nb::list renamed;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject* keyword = PyTuple_GET_ITEM(keywords, i);
+        PyObject* other = dim_name(keyword);
+        renamed.append(nb::handle(other ? other : keyword));
+    }
+    return nb::tuple(renamed);
+}
+
 /// Replaces the error that is set, if it speaks of the arguments.
 void explain(PyObject* function, PyObject* const* args, std::size_t nargsf, PyObject* names) noexcept {
     const nb::handle refused(std::exchange(refused_argument(), nullptr));
@@ -57,9 +82,23 @@ void explain(PyObject* function, PyObject* const* args, std::size_t nargsf, PyOb
 constexpr std::size_t kDispatchers = 8;
 vectorcallfunc g_dispatchers[kDispatchers];
 
+/// The call with `axis` and `keepdims` renamed. Null and no error if the function has no such arguments, so that it may
+/// still have an `axis` of its own.
+PyObject* call_renamed(vectorcallfunc dispatcher, PyObject* self, PyObject* const* args, std::size_t nargsf,
+                       nb::handle names) {
+    PyObject* result = dispatcher(self, args, nargsf, names.ptr());
+    if (result || refused_argument()) return result;
+    nb::python_error error;
+    if (!speaks_of_arguments(error.type(), nb::str(error.value()).c_str())) error.restore();
+    return nullptr;
+}
+
 template <std::size_t I>
 PyObject* explained(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
-    PyObject* result = g_dispatchers[I](self, args, nargsf, names);
+    PyObject* result = nullptr;
+    if (const nb::object renamed = names ? with_dim_names(names) : nb::object(); renamed.is_valid()) [[unlikely]]
+        result = call_renamed(g_dispatchers[I], self, args, nargsf, renamed);
+    if (!result && !PyErr_Occurred()) result = g_dispatchers[I](self, args, nargsf, names);
     if (!result) [[unlikely]]
         explain(self, args, nargsf, names);
     return result;

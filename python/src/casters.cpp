@@ -48,7 +48,8 @@ Device to_device_spec(nb::handle h) {
     if (nb::isinstance<PyDevice>(h)) return nb::inst_ptr<PyDevice>(h)->value;
     if (nb::isinstance<nb::str>(h)) return parse_device(nb::cast<std::string>(h));
     if (nb::isinstance<Tensor>(h)) return nb::cast<const Tensor&>(h).device();
-    fail<DeviceError>("device: expected \"cpu\", \"vulkan\" or \"vulkan:N\", got ", nb::cast<std::string>(nb::repr(h)));
+    fail<DeviceError>("device: expected \"cpu\", \"vulkan\" (a GPU of any make) or \"vulkan:N\", got ",
+                      nb::cast<std::string>(nb::repr(h)));
 }
 
 Dims to_dims(nb::handle h) {

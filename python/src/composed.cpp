@@ -27,6 +27,15 @@ VKML_PYTHON(composed) {
         .def("take_along_dim", composed("take_along_dim"),
              nb::sig("def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor"),
              "gather() of operands that broadcast beside dim.")
+        .def(
+            "isclose", composed("isclose"),
+            nb::sig("def isclose(self, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) "
+                    "-> Tensor"),
+            "Where |self - other| <= atol + rtol * |other|.")
+        .def("allclose", composed("allclose"),
+             nb::sig("def allclose(self, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = "
+                     "False) -> bool"),
+             "Whether isclose() holds everywhere. Waits for the device.")
         .def("argwhere", composed("argwhere"), nb::sig("def argwhere(self) -> Tensor"),
              "The indices of the elements that are not 0. Waits for the device.")
         .def("bincount", composed("bincount"),

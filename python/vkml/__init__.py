@@ -12,7 +12,19 @@ from __future__ import annotations
 from typing import Any
 
 from . import _core, autograd, data, nn, optim, profiler
-from ._composed import argwhere, bincount, diagonal, einsum, scatter, take_along_dim, unbind
+from ._composed import (
+    allclose,
+    argwhere,
+    bincount,
+    diagonal,
+    hstack,
+    isclose,
+    meshgrid,
+    scatter,
+    take_along_dim,
+    unbind,
+    vstack,
+)
 from ._core import *
 from ._core import __version__
 from ._creation import (
@@ -30,6 +42,7 @@ from ._creation import (
     zeros,
     zeros_like,
 )
+from ._einsum import einsum
 from ._runtime import (
     LogLevel,
     Reduction,
@@ -48,11 +61,11 @@ from .kda import KdaGradients, KdaOutput, naive_recurrent_kda
 from .nn.functional import scaled_dot_product_attention
 
 _HERE = [
-    "__version__ argwhere as_tensor asarray autograd bincount Checkpoint data diagonal eager_mode einsum empty",
-    "empty_like enable_grad finfo from_dlpack from_numpy full full_like grad has_vulkan iinfo is_deterministic",
-    "KdaGradients KdaOutput load load_module log_level LogLevel naive_recurrent_kda nn no_grad ones ones_like optim",
-    "profiler realize Reduction save save_module scaled_dot_product_attention scatter set_deterministic",
-    "set_grad_enabled set_log_level take_along_dim tensor unbind zeros zeros_like",
+    "__version__ allclose argwhere as_tensor asarray autograd bincount Checkpoint data diagonal eager_mode einsum",
+    "empty empty_like enable_grad finfo from_dlpack from_numpy full full_like grad has_vulkan hstack iinfo",
+    "is_deterministic isclose KdaGradients KdaOutput load load_module log_level LogLevel meshgrid naive_recurrent_kda",
+    "nn no_grad ones ones_like optim profiler realize Reduction save save_module scaled_dot_product_attention scatter",
+    "set_deterministic set_grad_enabled set_log_level take_along_dim tensor unbind vstack zeros zeros_like",
 ]
 __all__ = sorted({*" ".join(_HERE).split(), *(name for name in vars(_core) if not name.startswith("_"))})
 

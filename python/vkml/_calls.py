@@ -156,12 +156,26 @@ def got(value: Any, type_: ast.expr | None) -> str:
     return kind
 
 
+def named_as(wanted: list[Parameter], kwargs: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """`axis` and `keepdims` under the names they stand for, and a name that is given twice that way."""
+    names, out = {p.name for p in wanted}, dict(kwargs)
+    for word, name in (("axis", "dim"), ("keepdims", "keepdim")):
+        if word in out and word not in names and name in names:
+            if name in out:
+                return out, name
+            out[name] = out.pop(word)
+    return out, None
+
+
 def bind(
     wanted: list[Parameter], args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[list[tuple[Parameter, Any]], str | None]:
     """The arguments in the order of the parameters up to the first problem of form, and that problem."""
     bound: list[tuple[Parameter, Any]] = []
-    left, named = list(args), dict(kwargs)
+    left = list(args)
+    named, twice = named_as(wanted, kwargs)
+    if twice:
+        return bound, f"{twice}: expected one value, got two"
     for p in wanted:
         if p.kind is inspect.Parameter.VAR_POSITIONAL:
             bound += [(p, v) for v in left]

@@ -1,10 +1,10 @@
-"""Functions with PyTorch's names that are compositions of operators: views, picks and einsum."""
+"""Functions with PyTorch's names that are compositions of operators: views, picks, joins and comparisons."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,14 +13,32 @@ from ._core import Tensor
 from ._creation import zeros
 
 __all__ = [
+    "allclose",
     "argwhere",
     "bincount",
     "diagonal",
-    "einsum",
+    "hstack",
+    "isclose",
+    "meshgrid",
     "scatter",
     "take_along_dim",
     "unbind",
+    "vstack",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _axis_for_dim(function: F) -> F:
+    """Takes NumPy's `axis=` for `dim=`, as the operators do (python/src/calls.cpp)."""
+
+    @functools.wraps(function)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        if "axis" in kwargs and "dim" not in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        return function(*args, **kwargs)
+
+    return named  # type: ignore[return-value]
 
 
 def _tensor(op: str, name: str, value: Any) -> None:
@@ -43,6 +61,7 @@ def _axis(op: str, dim: int, rank: int, name: str = "dim") -> int:
     return dim % rank
 
 
+@_axis_for_dim
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, as views without it.
 
@@ -99,6 +118,7 @@ def _check_index(op: str, input: Tensor, index: Tensor, axis: int) -> None:
         )
 
 
+@_axis_for_dim
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
     """A copy of input with out[i, index[i, j], k] = src[i, j, k] for dim = 1; of repeated places the last one wins.
 
@@ -142,6 +162,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
     return out
 
 
+@_axis_for_dim
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """gather() of input and indices that broadcast against each other beside dim; without dim, of the flattened two.
 
@@ -225,122 +246,146 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return _core.index_add(zeros(length, dtype=dtype, device=index.device), 0, index, counted)
 
 
-# einsum ---------------------------------------------------------------------------------------------------------------
+# Joins and grids ------------------------------------------------------------------------------------------------------
 
 
-def _letters(equation: str, operands: Sequence[Tensor]) -> tuple[list[str], str]:
-    """The labels of every operand's axes and of the result; the axes of an Ellipsis get capitals that nobody uses."""
-
-    def wrong(text: str) -> Exception:
-        return _core.ShapeError(f"einsum: {text}, got {equation!r}")
-
-    text = equation.replace(" ", "")
-    inputs, arrow, output = text.partition("->")
-    terms = inputs.split(",")
-    if len(terms) != len(operands):
-        raise wrong(f"expected {len(operands)} terms for as many operands")
-    if not all(c.isalpha() and c.isascii() for term in (*terms, output) for c in term.replace("...", "", 1)):
-        raise wrong("expected letters, commas, Ellipses and one arrow")
-    spare = [chr(c) for c in (*range(65, 91), *range(97, 123)) if chr(c) not in text]
-    hidden = []
-    for term, x in zip(terms, operands, strict=True):
-        named = len(term.replace("...", "", 1))
-        if x.ndim < named or (x.ndim > named and "..." not in term):
-            raise wrong(f"expected a label for every axis of shape {x.shape}")
-        hidden.append(x.ndim - named if "..." in term else 0)
-    widest = max(hidden, default=0)
-    if widest > len(spare):
-        raise wrong("expected fewer letters")
-    extra = "".join(spare[:widest])
-    full = [term.replace("...", extra[widest - n :]) for term, n in zip(terms, hidden, strict=True)]
-    if not arrow:
-        counted = "".join(full)
-        return full, extra + "".join(sorted(c for c in set(counted) - set(extra) if counted.count(c) == 1))
-    output = output.replace("...", extra)
-    if len(set(output)) != len(output) or not set(output) <= set("".join(full)):
-        raise wrong("expected each label of the result once, and in some operand")
-    return full, output
+def _tensors(op: str, tensors: Any) -> list[Tensor]:
+    if isinstance(tensors, Tensor) or not hasattr(tensors, "__iter__"):
+        raise _core.DTypeError(f"{op}: tensors: expected a sequence of Tensors, got {type(tensors).__name__}")
+    found = list(tensors)
+    if not found:
+        raise _core.ShapeError(f"{op}: tensors: expected at least one, got none")
+    for i, x in enumerate(found):
+        if not isinstance(x, Tensor):
+            raise _core.DTypeError(f"{op}: tensors: expected Tensors, got {type(x).__name__} at {i}")
+    return found
 
 
-def _distinct(labels: str, x: Tensor) -> tuple[str, Tensor]:
-    """Repeated labels become the diagonal of their axes."""
-    for c in sorted(set(labels)):
-        while labels.count(c) > 1:
-            i, j = labels.index(c), labels.rindex(c)
-            if x.shape[i] != x.shape[j]:
-                raise _core.ShapeError(f"einsum: expected equal extents for the label {c!r}, got {x.shape}")
-            x = diagonal(x, 0, i, j)
-            labels = "".join(label for k, label in enumerate(labels) if k not in (i, j)) + c
-    return labels, x
+def _joined(op: str, parts: list[Tensor], axis: int) -> Tensor:
+    first = parts[0].shape
+    for x in parts[1:]:
+        if len(x.shape) != len(first) or any(
+            a != b for i, (a, b) in enumerate(zip(first, x.shape, strict=True)) if i != axis
+        ):
+            raise _core.ShapeError(f"{op}: expected equal extents beside axis {axis}, got {first} and {x.shape}")
+    return _core.cat(parts, axis)
 
 
-def _summed(labels: str, x: Tensor, kept: set[str]) -> tuple[str, Tensor]:
-    """Sums over the axes that nobody needs."""
-    dropped = [i for i, c in enumerate(labels) if c not in kept]
-    return "".join(c for c in labels if c in kept), x.sum(dropped) if dropped else x
-
-
-def _ordered(labels: str, x: Tensor, wanted: str, sizes: dict[str, int]) -> Tensor:
-    """x with its axes in this order, axes of extent 1 where it lacks one, and broadcast to the sizes given."""
-    x = x.permute([labels.index(c) for c in wanted if c in labels])
-    shape = [x.shape[[d for d in wanted if d in labels].index(c)] if c in labels else 1 for c in wanted]
-    return x.reshape(shape).expand([sizes.get(c, n) for c, n in zip(wanted, shape, strict=True)])
-
-
-def _contract(a: tuple[str, Tensor], b: tuple[str, Tensor], kept: set[str]) -> tuple[str, Tensor]:
-    """Two operands as one batched matrix product, summed over the labels that only they have."""
-    (left, x), (right, y) = _summed(*a, kept | set(b[0])), _summed(*b, kept | set(a[0]))
-    shared = [c for c in left if c in right]
-    sizes = {c: max(x.shape[left.index(c)], y.shape[right.index(c)]) for c in shared}
-    sizes |= {c: 0 for c in shared if 0 in (x.shape[left.index(c)], y.shape[right.index(c)])}
-    batch, inner = ("".join(c for c in shared if (c in kept) == both) for both in (True, False))
-    rows, columns = ("".join(c for c in own if c not in shared) for own in (left, right))
-    x, y = _ordered(left, x, batch + rows + inner, sizes), _ordered(right, y, batch + inner + columns, sizes)
-    b_shape, m = x.shape[: len(batch)], x.shape[len(batch) : len(batch) + len(rows)]
-    n, k = y.shape[len(batch) + len(inner) :], math.prod(sizes[c] for c in inner)
-    if not inner:  # an outer product needs no sums
-        z = x.reshape(*b_shape, *m, *(1,) * len(n)) * y.reshape(*b_shape, *(1,) * len(m), *n)
-        return batch + rows + columns, z
-    z = x.reshape(*b_shape, math.prod(m), k) @ y.reshape(*b_shape, k, math.prod(n))
-    return batch + rows + columns, z.reshape(*b_shape, *m, *n)
-
-
-def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sums of products in Einstein's notation, "ij,jk->ik": a label that the result lacks is summed over.
-
-    Operands are taken from left to right, each as one batched matrix product with what came before, so the order
-    decides the cost. `...` stands for axes that broadcast; without `->` the result has the labels that occur once, in
-    the alphabet's order; a label twice in one operand is a diagonal.
-
-    Raises
-    ------
-    ShapeError
-        An equation that does not fit the operands, or extents that differ.
+def vstack(tensors: Any) -> Tensor:
+    """The tensors below one another, along axis 0; those of rank 0 and 1 are rows.
 
     Examples
     --------
-    >>> a, b = vkml.arange(6.0).reshape(2, 3), vkml.ones(3, 2)
-    >>> vkml.einsum("ij,jk->ik", a, b).tolist()
-    [[3.0, 3.0], [12.0, 12.0]]
-    >>> vkml.einsum("ii->", vkml.eye(3)).item()
-    3.0
+    >>> vkml.vstack([vkml.tensor([1, 2]), vkml.tensor([[3, 4], [5, 6]])]).tolist()
+    [[1, 2], [3, 4], [5, 6]]
     """
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = tuple(operands[0])
-    if not isinstance(equation, str) or not all(isinstance(x, Tensor) for x in operands) or not operands:
-        raise _core.DTypeError(
-            f"einsum: expected a text and tensors, got {equation!r:.60} and {len(operands)} operands"
-        )
-    terms, output = _letters(equation, operands)
-    pairs = [_distinct(labels, x) for labels, x in zip(terms, operands, strict=True)]
-    extents: dict[str, int] = {}
-    for labels, x in pairs:
-        for c, n in zip(labels, x.shape, strict=True):
-            if extents.setdefault(c, n) != n and 1 not in (extents[c], n):
-                raise _core.ShapeError(f"einsum: expected equal extents for the label {c!r}, got {extents[c]} and {n}")
-            extents[c] = n if extents[c] == 1 else extents[c]
-    current = pairs[0]
-    for i, following in enumerate(pairs[1:], 1):
-        current = _contract(current, following, set(output).union(*(labels for labels, _ in pairs[i + 1 :])))
-    labels, x = _summed(*current, set(output))
-    return x.permute([labels.index(c) for c in output])
+    rows = [x.reshape(1, -1) if x.ndim < 2 else x for x in _tensors("vstack", tensors)]
+    return _joined("vstack", rows, 0)
+
+
+def hstack(tensors: Any) -> Tensor:
+    """The tensors beside one another, along axis 1; those of rank 0 and 1 along axis 0.
+
+    Examples
+    --------
+    >>> vkml.hstack([vkml.tensor([1, 2]), vkml.tensor(3)]).tolist()
+    [1, 2, 3]
+    >>> vkml.hstack([vkml.tensor([[1], [2]]), vkml.tensor([[3], [4]])]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    parts = [x.reshape(1) if x.ndim == 0 else x for x in _tensors("hstack", tensors)]
+    return _joined("hstack", parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The coordinates of the points of a grid, one tensor for each axis: views of the vectors given.
+
+    Parameters
+    ----------
+    tensors : tensors of rank 0 or 1, or one sequence of them
+        Of one dtype.
+    indexing : "ij" or "xy"
+        "ij" has axis i for tensor i; "xy", NumPy's default, swaps the first two axes.
+
+    Examples
+    --------
+    >>> x, y = vkml.meshgrid(vkml.tensor([1, 2, 3]), vkml.tensor([4, 5]), indexing="xy")
+    >>> x.tolist(), y.tolist()
+    ([[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]])
+    """
+    given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
+    vectors = _tensors("meshgrid", given)
+    if indexing not in ("ij", "xy"):
+        raise _core.ShapeError(f'meshgrid: indexing: expected "ij" or "xy", got {indexing!r:.40}')
+    for x in vectors:
+        if x.ndim > 1:
+            raise _core.ShapeError(f"meshgrid: expected tensors of rank 0 or 1, got {x.shape}")
+        if x.dtype != vectors[0].dtype:
+            raise _core.DTypeError(f"meshgrid: expected one dtype, got {vectors[0].dtype} and {x.dtype}")
+        if x.device != vectors[0].device:
+            raise _core.DeviceError(f"meshgrid: expected one device, got {vectors[0].device} and {x.device}")
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(axes) > 1:
+        axes[:2] = 1, 0
+    shape = [0] * len(axes)
+    for x, axis in zip(vectors, axes, strict=True):
+        shape[axis] = x.numel()
+    grids = []
+    for x, axis in zip(vectors, axes, strict=True):
+        grids.append(x.reshape([-1 if i == axis else 1 for i in range(len(shape))]).expand(shape))
+    return tuple(grids)
+
+
+# Comparisons ----------------------------------------------------------------------------------------------------------
+
+
+def _close(op: str, input: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
+    _tensor(op, "input", input)
+    _tensor(op, "other", other)
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise _core.DTypeError(f"{op}: {name}: expected a float, got {type(value).__name__}")
+        if not value >= 0:
+            raise _core.ShapeError(f"{op}: {name}: expected a number >= 0, got {value!r:.40}")
+    if not isinstance(equal_nan, (bool, np.bool_)):
+        raise _core.DTypeError(f"{op}: equal_nan: expected a bool, got {type(equal_nan).__name__}")
+    input, other = input.detach(), other.detach()
+    close = _core.equal(input, other)
+    if equal_nan:
+        close = close | (_core.isnan(input) & _core.isnan(other))
+    if not (input.is_floating_point() or other.is_floating_point()):
+        wide = _core.int64  # float32 would not tell large ones apart
+    else:
+        wide = _core.float64 if _core.float64 in (input.dtype, other.dtype) else _core.float32
+    a, b = input.to(wide), other.to(wide)
+    error = (a - b).abs()
+    return close | (_core.isfinite(error) & (error <= b.abs() * rtol + atol))
+
+
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Where |input - other| <= atol + rtol * |other|, elementwise, broadcast; equal infinities are close.
+
+    Parameters
+    ----------
+    rtol, atol : float
+        >= 0.
+    equal_nan : bool
+        Whether two NaNs are close.
+
+    Examples
+    --------
+    >>> vkml.isclose(vkml.tensor([1.0, 2.0]), vkml.tensor([1.000001, 2.1]))
+    tensor([ True, False])
+    """
+    return _close("isclose", input, other, rtol, atol, equal_nan)
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether isclose() holds everywhere, a Python bool. Waits for the device.
+
+    Examples
+    --------
+    >>> vkml.allclose(vkml.tensor([1.0, 2.0]), vkml.tensor([1.000001, 2.0]))
+    True
+    """
+    return bool(_close("allclose", input, other, rtol, atol, equal_nan).all().item())

@@ -59,8 +59,10 @@ class _Encoder:
             return {"dict": pairs}
         if is_tensor_like(value):
             return {"tensor": self.name(value, path)}
+        hint = ", whose state_dict() can be saved" if callable(getattr(value, "state_dict", None)) else ""
         raise _core.DTypeError(
-            f"save: {path}: expected tensors, numbers, strings, dicts and lists of them, got {type(value).__name__}"
+            f"save: {path}: expected tensors, numbers, strings, dicts and lists of them, "
+            f"got {type(value).__name__}{hint}"
         )
 
     @staticmethod

@@ -149,16 +149,44 @@ def _is_device(x: Any) -> bool:
     return isinstance(x, _core.device) or (isinstance(x, str) and x.startswith(_DEVICE_WORDS))
 
 
-def to(
-    t: _core.Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, non_blocking: bool = False
-):
+# What other frameworks call their devices.
+_FOREIGN = ("cuda", "gpu", "mps", "xpu", "hip", "rocm", "metal", "opencl", "directml", "tpu", "xla", "npu")
+
+
+def _is_dtype(x: Any) -> bool:
+    try:
+        _core.dtype(x)
+    except _core.DTypeError:
+        return False
+    return True
+
+
+def target(op: str, args: tuple, dtype: Any, device: Any) -> tuple[Any, Any]:
+    """The device and the dtype among the arguments of a `to`."""
     for x in args:
         if isinstance(x, _core.Tensor):
             device, dtype = x.device, x.dtype
         elif _is_device(x):
             device = x
-        elif x is not None:
-            dtype = x
+        elif x is None or _is_dtype(x):
+            dtype = dtype if x is None else x
+        elif isinstance(x, str) and x.lower().startswith(_FOREIGN):
+            here = ", ".join(str(d.device) for d in _core.devices() if d.usable)
+            raise _core.DeviceError(
+                f'{op}: expected "cpu" or "vulkan", a GPU of any make (here: {here}), got "{x:.40}"'
+            )
+        else:
+            raise _core.DTypeError(
+                f'{op}: expected a device ("cpu", "vulkan", "vulkan:N") or a dtype (float32, float64, float16, '
+                f"bfloat16, int8, int16, int32, int64, uint8, bool), got {x!r:.60}"
+            )
+    return device, dtype
+
+
+def to(
+    t: _core.Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, non_blocking: bool = False
+):
+    device, dtype = target("to", args, dtype, device)
     out = t
     if device is not None and _core.device(device) != out.device:
         out = _core._to_device(out, device)

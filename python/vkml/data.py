@@ -9,12 +9,24 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._batches import batch_of, takes_arrays
+from ._batches import batch_of, collate, items_of, takes_arrays, with_tensors
 from ._core import Tensor
-from ._creation import tensor
+from ._creation import as_tensor
 from ._prefetch import ordered
 
-__all__ = ["ArrayDataset", "Compose", "DataLoader", "Dataset", "RandomCrop", "RandomHorizontalFlip", "Subset", "split"]
+__all__ = [
+    "ArrayDataset",
+    "Compose",
+    "DataLoader",
+    "Dataset",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "Subset",
+    "TensorDataset",
+    "default_collate",
+    "random_split",
+    "split",
+]
 
 
 class Dataset:
@@ -71,6 +83,35 @@ class ArrayDataset(Dataset):
         return tuple(a[indices] for a in self.arrays)
 
 
+class TensorDataset(Dataset):
+    """Tensors of one length; an item is a tuple with one entry of each. They stay on their device.
+
+    Examples
+    --------
+    >>> ds = vkml.data.TensorDataset(vkml.arange(6.0).reshape(3, 2), vkml.arange(3))
+    >>> len(ds), ds[2]
+    (3, (tensor([4., 5.]), tensor(2)))
+    >>> [y.tolist() for x, y in vkml.data.DataLoader(ds, batch_size=2)]
+    [[0, 1], [2]]
+    """
+
+    takes_arrays = True
+
+    def __init__(self, *tensors: Any) -> None:
+        if not tensors:
+            raise _core.ShapeError("TensorDataset: expected at least one tensor, got none")
+        self.tensors = tuple(as_tensor(t) for t in tensors)
+        shapes = [t.shape for t in self.tensors]
+        if any(not s for s in shapes) or len({s[0] for s in shapes}) != 1:
+            raise _core.ShapeError(f"TensorDataset: expected tensors of one length, got shapes {shapes}")
+
+    def __len__(self) -> int:
+        return self.tensors[0].shape[0]
+
+    def __getitem__(self, indices: Any) -> tuple[Tensor, ...]:
+        return tuple(t[indices] for t in self.tensors)
+
+
 class Subset(Dataset):
     """Some items of another dataset.
 
@@ -107,6 +148,68 @@ def split(dataset: Any, fraction: float, seed: int = 0) -> tuple[Subset, Subset]
     return Subset(dataset, order[:first]), Subset(dataset, order[first:])
 
 
+def random_split(
+    dataset: Any, lengths: Sequence[float], seed: int = 0, generator: np.random.Generator | None = None
+) -> list[Subset]:
+    """Disjoint parts of random items, of these lengths.
+
+    Parameters
+    ----------
+    lengths : ints that add up to the dataset's length, or fractions that add up to 1
+        Of fractions each part gets the whole number below; the items left over go to the first parts, one each.
+    seed : int
+        Which items: the order is `default_rng(seed).permutation(len)`.
+    generator : numpy.random.Generator, optional
+        Gives the order in place of a seed.
+
+    Examples
+    --------
+    >>> train, test = vkml.data.random_split(vkml.data.ArrayDataset(np.arange(10)), [0.8, 0.2])
+    >>> len(train), len(test)
+    (8, 2)
+    """
+    n, given = len(dataset), list(lengths)
+    _index("random_split: seed", seed, 0)
+    _check_generator("random_split", generator)
+    if not given or not all(isinstance(x, (int, float, np.integer, np.floating)) and x >= 0 for x in given):
+        raise _core.ShapeError(f"random_split: lengths: expected numbers >= 0, got {lengths!r:.80}")
+    if sum(given) == n and all(int(x) == x for x in given):
+        sizes = [int(x) for x in given]
+    elif abs(sum(given) - 1) < 1e-6:
+        sizes = [int(n * x) for x in given]
+        for i in range(n - sum(sizes)):
+            sizes[i % len(sizes)] += 1
+    else:
+        raise _core.ShapeError(
+            f"random_split: lengths: expected whole numbers that add up to {n}, or fractions to 1, got {given}"
+        )
+    order = (np.random.default_rng(seed) if generator is None else generator).permutation(n)
+    return [Subset(dataset, part) for part in np.split(order, np.cumsum(sizes)[:-1])]
+
+
+def default_collate(batch: Sequence[Any], device: Any = None) -> Any:
+    """Items as one batch of tensors: what DataLoader does with them, for a `collate_fn` that needs it for a part.
+
+    Numbers, arrays and tensors of one shape are stacked; strings become a list; tuples, named tuples and dicts are
+    gone through.
+
+    Examples
+    --------
+    >>> vkml.data.default_collate([{"x": [1.0, 2.0], "name": "a"}, {"x": [3.0, 4.0], "name": "b"}])
+    {'x': tensor([[1., 2.],
+            [3., 4.]]), 'name': ['a', 'b']}
+    """
+    return with_tensors(collate(list(batch)), device, device is not None)
+
+
+def _check_generator(op: str, generator: Any) -> None:
+    if generator is not None and not isinstance(generator, np.random.Generator):
+        raise _core.DTypeError(
+            f"{op}: generator: expected a numpy.random.Generator, got {type(generator).__name__}; "
+            "a number is given as seed"
+        )
+
+
 def _unwrapped(dataset: Any, indices: np.ndarray) -> tuple[Any, np.ndarray]:
     """The dataset below subsets, and its indices."""
     while isinstance(dataset, Subset) and type(dataset).__getitem__ is Subset.__getitem__:
@@ -125,9 +228,10 @@ def _index(where: str, value: Any, least: int) -> int:
 
 
 class DataLoader:
-    """Batches of a dataset as tuples of tensors, in an order that seed and epoch fix.
+    """Batches of a dataset as tuples of tensors (of a dataset of dicts: as dicts), in an order that seed and epoch fix.
 
-    The epoch advances at every `iter()`. With shuffle the order is `default_rng(seed + epoch).permutation(len)`.
+    The epoch advances at every `iter()`. With shuffle the order is `default_rng(seed + epoch).permutation(len)`. The
+    seed is 0 unless given, whatever `vkml.manual_seed` was told.
 
     Parameters
     ----------
@@ -136,7 +240,8 @@ class DataLoader:
     drop_last : bool
         Leaves out a last batch that is not full.
     device : device or str, optional
-        Where the tensors are made.
+        Where the tensors are made: the default device, if None. Tensors that the dataset gives stay where they are
+        then.
     transform : f(rng, arrays) -> arrays, optional
         Sees NumPy arrays; its generator is `default_rng([seed, epoch, 0x7A11])`.
     prefetch : int
@@ -149,6 +254,11 @@ class DataLoader:
         PyTorch's way to say both: that many threads, which make 2 batches each ahead unless `prefetch` says how many; 0
         makes every batch when it is asked for. Threads, not processes: the dataset is shared, nothing is pickled, and
         work that holds the interpreter's lock does not run side by side.
+    collate_fn : f(items) -> batch, optional
+        Makes a batch of a list of items, in place of `default_collate`. The batch is handed out in the form it has;
+        NumPy arrays in it become tensors. A transform sees it first.
+    generator : numpy.random.Generator, optional
+        In place of seed and epoch: gives the order of each epoch at `iter()`, and a seed for the transform.
 
     Examples
     --------
@@ -160,7 +270,7 @@ class DataLoader:
     def __init__(
         self,
         dataset: Any,
-        batch_size: int,
+        batch_size: int = 1,
         shuffle: bool = False,
         drop_last: bool = False,
         seed: int = 0,
@@ -169,6 +279,8 @@ class DataLoader:
         prefetch: int = 0,
         workers: int = 1,
         num_workers: int | None = None,
+        collate_fn: Callable | None = None,
+        generator: np.random.Generator | None = None,
     ) -> None:
         for name, value, least in (("batch_size", batch_size, 1), ("prefetch", prefetch, 0), ("workers", workers, 1)):
             _index(f"DataLoader: {name}", value, least)
@@ -179,10 +291,14 @@ class DataLoader:
                 raise _core.ShapeError(f"DataLoader: num_workers: expected no {other} beside {num_workers}, got one")
             workers, prefetch = max(num_workers, 1), prefetch or 2 * num_workers
         _index("DataLoader: seed", seed, 0)
+        _check_generator("DataLoader", generator)
+        if collate_fn is not None and not callable(collate_fn):
+            raise _core.DTypeError(f"DataLoader: collate_fn: expected a callable, got {type(collate_fn).__name__}")
         self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
         self.seed, self.device, self.transform = seed, device, transform
         self.prefetch, self.workers = prefetch, workers
         self.num_workers = workers if prefetch else 0
+        self.collate_fn, self.generator = collate_fn, generator
         self.epoch = 0
         self._asked: tuple[Any, bool] | None = None  # a dataset, and whether it takes arrays
 
@@ -197,7 +313,7 @@ class DataLoader:
         n = len(self.dataset)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
-    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+    def __iter__(self) -> Iterator[Any]:
         epoch, self.epoch = self.epoch, self.epoch + 1
         return self._batches(epoch)
 
@@ -208,23 +324,37 @@ class DataLoader:
             self._asked = (dataset, known or takes_arrays(dataset, indices))
         return self._asked[1]
 
-    def _batches(self, epoch: int) -> Iterator[tuple[Tensor, ...]]:
+    def _generators(self, epoch: int) -> tuple[np.random.Generator, np.random.Generator]:
+        """The generator of the order, and the transform's."""
+        if self.generator is None:
+            return np.random.default_rng(self.seed + epoch), np.random.default_rng([self.seed, epoch, 0x7A11])
+        return self.generator, np.random.default_rng(self.generator.integers(0, 2**32, 4))
+
+    def _batches(self, epoch: int) -> Iterator[Any]:
         n, size = len(self.dataset), self.batch_size
-        order = np.random.default_rng(self.seed + epoch).permutation(n) if self.shuffle else np.arange(n)
-        generator = np.random.default_rng([self.seed, epoch, 0x7A11])
-        device = _core.get_default_device() if self.device is None else self.device  # a worker has no scopes of its own
+        of_order, of_transform = self._generators(epoch)
+        order = of_order.permutation(n) if self.shuffle else np.arange(n)
+        default = _core.get_default_device()  # a worker has no scopes of its own: it works in this one
+        device = default if self.device is None else self.device
+        collate_fn, transform = self.collate_fn, self.transform
+        arrays = len(self) > 0 and collate_fn is None and self._takes_arrays()
 
-        arrays = len(self) > 0 and self._takes_arrays()
+        def read(i: int) -> Any:
+            dataset, indices = _unwrapped(self.dataset, order[i * size : (i + 1) * size])
+            with default:
+                if collate_fn is not None:
+                    return collate_fn(items_of(dataset, indices))
+                return batch_of(dataset, indices, arrays)
 
-        def read(i: int) -> tuple:
-            batch = batch_of(*_unwrapped(self.dataset, order[i * size : (i + 1) * size]), arrays)
-            return tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+        def change(batch: Any) -> Any:
+            if transform is None:
+                return batch
+            with default:
+                changed = transform(of_transform, batch)
+            return tuple(changed) if isinstance(batch, tuple) else changed
 
-        def change(arrays: tuple) -> tuple:
-            return arrays if self.transform is None else tuple(self.transform(generator, arrays))
-
-        def upload(arrays: tuple) -> tuple[Tensor, ...]:
-            return tuple(tensor(a, device=device) for a in arrays)
+        def upload(batch: Any) -> Any:
+            return with_tensors(batch, device, self.device is not None, collate_fn is None)
 
         if self.prefetch == 0:
             return (upload(change(read(i))) for i in range(len(self)))

@@ -13,10 +13,13 @@
 #include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/matmul/gemm.h"
+#include "vkml/ops/matmul/gemm_choice.h"
 #include "vkml/ops/matmul/gemm_tiles.h"
 #include "vkml/ops/matmul/precision.h"
 #include "vkml/ops/shape/shape.h"
 #include "vkml/runtime/decisions.h"
+#include "vkml/runtime/registry.h"
+#include "vkml/runtime/stream.h"
 
 using namespace vkml;
 
@@ -35,15 +38,13 @@ constexpr Kernel parts_small[] = {{"gemm_parts", spv::emulated_parts_small_nn},
                                   {"gemm_parts", spv::emulated_parts_small_nt},
                                   {"gemm_parts", spv::emulated_parts_small_tn}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
-constexpr CooperativeKernels kernels{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
-                                     coopmat_few, nullptr,        &high_small,   nullptr,
-                                     parts_small};
+constexpr CooperativeKernels kernels{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, coopmat_few,
+                                     nullptr, &high_small,    nullptr,       parts_small,   nullptr};
 
 // The loop of the 128x128 tile, in the small one's place.
 constexpr Kernel high_one{"gemm_high", spv::emulated_high_one};
-constexpr CooperativeKernels kernels_one{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
-                                         coopmat_few, nullptr,        &high_one,     nullptr,
-                                         parts_small};
+constexpr CooperativeKernels kernels_one{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, coopmat_few,
+                                         nullptr, &high_one,      nullptr,       parts_small,   nullptr};
 
 using Values = std::vector<float>;
 
@@ -214,12 +215,38 @@ TEST_F(Cooperative, MediumRoundsOperandsToBfloat16) {
     }
 }
 
+TEST(Gemm, LastRowsGoToSmallerTilesWhereUnitsWouldWait) {
+    EXPECT_EQ(wide_rows(8192, 8192, 132), 7808u);  // 15.5 waves of 128x256
+    EXPECT_EQ(wide_rows(4096, 4096, 132), 4096u);  // 3.9 waves
+    EXPECT_EQ(wide_rows(320, 256, 2), 128u);
+    EXPECT_EQ(wide_rows(100, 256, 2), 100u);
+    EXPECT_EQ(wide_rows(8192, 8192, 0), 8192u);
+}
+
+TEST_F(Cooperative, WideTilesLeaveRowsToLargeOnes) {
+    CooperativeKernels two = kernels;
+    two.units = 2;
+    emulate_cooperative(&two);
+    force_gemm("gemm_coopmat_wide");
+    const Problem p{320, 64, 256};
+    const Values a = rounded(draw(p.m * p.k, 1), {p.m, p.k}, DType::f16),
+                 b = rounded(draw(p.k * p.n, 2), {p.k, p.n}, DType::f16);
+    const std::uint64_t before = stream(parse_device("vulkan:0")).dispatch_count();
+    EXPECT_LT(error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16)), 0x1p-10);
+    EXPECT_EQ(chosen, "gemm_coopmat_wide");
+    const std::uint64_t both = stream(parse_device("vulkan:0")).dispatch_count() - before;
+    emulate_cooperative(&kernels);
+    error_of(p, a, b, DType::f16, rounded(draw(p.n, 3), {p.n}, DType::f16));
+    EXPECT_EQ(both, stream(parse_device("vulkan:0")).dispatch_count() - before - both + 1);
+}
+
 TEST_F(Cooperative, HighIsAsGoodAsPlain) {
     set_float32_matmul_precision("high");
     force_gemm("gemm_high_small");
     std::vector<Problem> problems(std::begin(kProblems), std::end(kProblems));
-    // Columns split in one reading by more invocations, and those too long for it.
-    for (const std::int64_t k : {1100, 2050, 4128, 8200}) problems.push_back({20, k, 68});
+    // Most of what one launch splits; then columns split in one reading by more invocations, and those too long for it.
+    problems.push_back({20, 1024, 68, true, true});
+    for (const std::int64_t k : {1000, 1100, 2050, 4128, 8200}) problems.push_back({20, k, 68});
     for (const Problem& p : problems) {
         SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
         Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
@@ -275,7 +302,6 @@ TEST_F(Cooperative, InfinitiesStayInTheirLines) {
     }
 }
 
-
 TEST_F(Cooperative, PartsAreAsGoodAsPlain) {
     force_gemm("gemm_parts_small");
     for (const Problem& p : kProblems) {
@@ -309,7 +335,8 @@ TEST_F(Cooperative, PartsTimesTheIdentityAreThemselves) {
     for (std::int64_t i = 0; i < kSize * kSize; i++) {
         float& x = a[static_cast<std::size_t>(i)];
         // A few rows with the largest numbers, which are added again.
-        x = std::ldexp(std::copysign(1 + std::abs(x) / 8, x), i / kSize < 3 ? static_cast<int>(i % 226) - 100 : static_cast<int>(i % 227) - 126);
+        x = std::ldexp(std::copysign(1 + std::abs(x) / 8, x),
+                       i / kSize < 3 ? static_cast<int>(i % 226) - 100 : static_cast<int>(i % 227) - 126);
         identity[static_cast<std::size_t>(i)] = i / kSize == i % kSize ? 1.0f : 0.0f;
     }
     force_gemm("gemm_parts_small");

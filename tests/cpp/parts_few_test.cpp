@@ -164,11 +164,12 @@ TEST_F(PartsFew, WhatLeavesTheRangeIsAsIeeeHasIt) {
         return a[static_cast<std::size_t>(row * p.k + k)];
     };
     at(2, 5) = kInfinity, at(3, 69) = kNan, at(4, 3) = kInfinity, at(4, 4) = -kInfinity;
-    for (std::int64_t k = 0; k < p.k; k++) at(6, k) *= 1e33f, at(17, k) = std::abs(at(17, k)) * 3e35f;
+    for (std::int64_t k = 0; k < p.k; k++) at(6, k) *= 1e33f, at(17, k) = std::abs(at(17, k)) * 3e37f;
     b[9 * 20 + 11] = -kInfinity, at(7, 9) = 0;
     for (std::int64_t k = 0; k < p.k; k++) {
+        // One sign, or infinities of both would meet on the way.
         float& x = b[static_cast<std::size_t>(k * p.n + 15)];
-        x = std::abs(x) * 1e4f;  // beside row 17 the sum leaves f32's own range
+        x = std::abs(x) * 1e3f;
     }
     for (const Kernel* kernel : {&across, &along, &any}) {
         const Values out = product(p, layout_of(p, *kernel), a, b);

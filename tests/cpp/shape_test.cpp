@@ -108,7 +108,8 @@ TEST(DeviceTest, NamesParseAndPrint) {
     for (const char* bad :
          {"", "cuda", "cpu:0", "vulkan:", "vulkan:-1", "vulkan:x", "vulkan:1x", "vulkan:99999999999", "Vulkan"})
         EXPECT_EQ(text_of<DeviceError>([&] { parse_device(bad); }),
-                  std::string("device: expected \"cpu\", \"vulkan\" or \"vulkan:N\", got \"") + bad + "\"");
+                  std::string("device: expected \"cpu\", \"vulkan\" (a GPU of any make) or \"vulkan:N\", got \"") +
+                      bad + "\"");
 }
 
 TEST(ErrorTest, EveryClassIsAnError) {

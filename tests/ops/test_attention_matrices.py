@@ -18,23 +18,22 @@ HALVES = ["float16", "bfloat16"]
 UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-7}  # of a weight: bfloat16 is cut off, not rounded
 
 
-@pytest.fixture(autouse=True)
-def matrices(vulkan: str) -> Iterator[str]:
+def lists_matrices() -> bool:
+    found = [d for d in vkml.devices() if str(d.device) == "vulkan:0" and d.usable]
+    return bool(found) and "bfloat16" in str(vkml.device_info("vulkan:0")["cooperative_matrices"])
+
+
+@pytest.fixture(autouse=True, params=["cooperative", "cooperative_shared"] if lists_matrices() else ["emulated"])
+def matrices(vulkan: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """The row of attention.path to force."""
-    row = "cooperative"
-    if refusal(vulkan, row):
-        row = "emulated"
-        if refusal(vulkan, row):
-            pytest.skip("the emulation needs 24 KiB of shared memory")
+    row: str = request.param
     _core._force_attention_path(row)
-    yield row
+    x = vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=vulkan)
+    if (found := chosen(lambda: attention(x, x, x))) == row:
+        yield row
     _core._force_attention_path("")
-
-
-def refusal(device: str, row: str) -> bool:
-    x = vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=device)
-    _core._force_attention_path(row)
-    return chosen(lambda: attention(x, x, x)) != row
+    if found != row:
+        pytest.skip(f"{row} does not fit the device")
 
 
 def chosen(call: Any, site: str = "attention.path") -> str:

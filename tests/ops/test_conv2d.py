@@ -208,7 +208,7 @@ def test_padding_in_words(device: str, kernel: tuple[int, int], dilation: int | 
 
 def test_padding_words_are_checked(device: str) -> None:
     x, w = vkml.zeros((1, 1, 4, 4), device=device), vkml.zeros((1, 1, 3, 3), device=device)
-    with pytest.raises(vkml.ShapeError, match=r"^conv2d: padding: expected sizes, same or valid, got full$"):
+    with pytest.raises(vkml.ShapeError, match=r"^conv2d: padding: expected sizes, same or valid, got 'full'$"):
         vkml.conv2d(x, w, padding="full")
     with pytest.raises(vkml.ShapeError, match=r"^conv2d: stride: expected 1 where padding is same, got \(2, 1\)$"):
         vkml.conv2d(x, w, stride=(2, 1), padding="same")

@@ -34,7 +34,7 @@ CASES = [
     (
         dict.fromkeys(("query", "key", "value"), "int32"),
         vkml.DTypeError,
-        "query: expected float32, float16 or bfloat16",
+        "query: expected float32, float16",
     ),
     ({"scale": float("nan")}, vkml.ShapeError, "scale: expected a finite number, got nan"),
     ({"scale": float("inf")}, vkml.ShapeError, "scale: expected a finite number, got inf"),
@@ -58,6 +58,12 @@ def test_refused(changes, error, text, device):
         vkml.chunk_kda(**arguments(device, **changes))
     with pytest.raises(error, match="^" + re.escape(f"chunk_kda_backward: {text}")):
         vkml.chunk_kda_backward(**arguments(device, **changes), grad_output=vkml.ones(2, 4, 70, 8, device=device))
+
+
+def test_the_dtypes_are_listed_in_full(device):
+    last = "float16, bfloat16 or float64" if device == "cpu" else "float16 or bfloat16"
+    with pytest.raises(vkml.DTypeError, match=f"query: expected float32, {last}, got int32$"):
+        vkml.chunk_kda(**arguments(device, **dict.fromkeys(("query", "key", "value"), "int32")))
 
 
 def test_undefined(device):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from helpers import tensor, to_numpy
@@ -189,3 +192,65 @@ def test_onnx_causal_convolution(device):
             np.testing.assert_allclose(
                 to_numpy(layer.next_tail(columns, tail)), case.data_sets[0][1][1], atol=1e-6, err_msg=name
             )
+
+
+# Copies, pickles and files of a cache ---------------------------------------------------------------------------------
+
+
+def saved_and_loaded(cache, tmp_path, device):
+    vkml.save(tmp_path / "cache.safetensors", {"cache": cache.state_dict()})
+    return nn.KdaCache(**vkml.load(tmp_path / "cache.safetensors", device=device)["cache"])
+
+
+COPIES = {
+    "copy": lambda cache, *_: copy.copy(cache),
+    "deepcopy": lambda cache, *_: copy.deepcopy(cache),
+    "pickle": lambda cache, *_: pickle.loads(pickle.dumps(cache)),
+    "file": saved_and_loaded,
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_copy_of_a_cache_goes_on_by_itself(way, dtype, device, rng, tmp_path):
+    layer = layer_of("sigmoid", device).to(dtype)
+    x = tensor(rng.normal(size=(2, 9, 24)), dtype, device)
+    steps = [vkml.narrow(x, 1, t, 1) for t in range(4, 9)]
+    with vkml.no_grad():
+        alone, cache = layer.new_cache(2), layer.new_cache(2)
+        for c in (alone, cache):
+            layer(x[:, :4], c)
+        wanted = [layer(step, alone).tolist() for step in steps]
+        other = COPIES[way](cache, tmp_path, device)
+        assert type(other) is nn.KdaCache and other.length == 4 and other.state.device == device
+        for t in ("conv_q", "conv_k", "conv_v", "state"):
+            assert getattr(other, t).dtype == getattr(cache, t).dtype
+            assert getattr(other, t).data_ptr() != getattr(cache, t).data_ptr()
+        for step in reversed(steps):  # decoding writes the state in place: not into the copy's
+            layer(step, cache)
+        assert [layer(step, other).tolist() for step in steps] == wanted
+        assert other.length == 9 and cache.length == 9
+
+
+def test_deepcopy_keeps_what_is_shared(rng):
+    cache = layer_of("softplus", "cpu").new_cache(1)
+    a, b = copy.deepcopy([cache, cache])
+    assert a is b and a is not cache
+
+
+def test_a_cache_prints_in_one_line(device):
+    cache = layer_of("sigmoid", device).to("bfloat16").new_cache(3)
+    assert (
+        repr(cache)
+        == f'KdaCache(length=0, batch=3, heads=4, state=8x6 float32, conv_size=4, device="{cache.state.device}")'
+    )
+    assert (cache == copy.copy(cache)) is False and cache == cache  # identity, as modules compare
+
+
+def test_what_save_says_of_a_cache_and_a_module(tmp_path):
+    layer = layer_of("softplus", "cpu")
+    for value in (layer.new_cache(1), layer):
+        with pytest.raises(
+            vkml.DTypeError, match=r"^save: it: expected .*, got \w+, whose state_dict\(\) can be saved$"
+        ):
+            vkml.save(tmp_path / "it.safetensors", {"it": value})

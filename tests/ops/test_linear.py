@@ -200,7 +200,7 @@ def test_activations_are_not_an_extra_pass(vulkan: str, name: str) -> None:
 
 def test_unknown_activation(device: str) -> None:
     with pytest.raises(
-        vkml.ShapeError, match="linear: activation: expected none, relu, gelu, gelu_tanh or silu, got tanh"
+        vkml.ShapeError, match="linear: activation: expected none, relu, gelu, gelu_tanh or silu, got 'tanh'"
     ):
         vkml.linear(vkml.ones((2, 3), device=device), vkml.ones((4, 3), device=device), activation="tanh")
 

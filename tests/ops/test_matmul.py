@@ -422,7 +422,7 @@ def test_precision_words(precision: None) -> None:
     for word in ("exact", "highest", "high", "medium"):
         vkml.set_float32_matmul_precision(word)
         assert vkml.get_float32_matmul_precision() == word
-    with pytest.raises(vkml.ShapeError, match="expected exact, highest, high or medium, got best"):
+    with pytest.raises(vkml.ShapeError, match="expected exact, highest, high or medium, got 'best'"):
         vkml.set_float32_matmul_precision("best")
 
 

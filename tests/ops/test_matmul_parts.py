@@ -13,7 +13,7 @@ from helpers import assert_same_bits, assert_within, rounded, tensor, to_numpy
 import vkml
 from vkml import _core
 
-PARTS = ["gemm_parts", "gemm_parts_small"]
+PARTS = ["gemm_parts", "gemm_parts_small", "gemm_parts_tiny", "gemm_parts_few"]
 # M, K, N: whole tiles, ragged edges, few rows, slices that K does not fill, and sides below a tile.
 SIZES = [(128, 64, 256), (200, 96, 136), (131, 70, 267), (65, 33, 129), (1, 520, 300), (5, 129, 64), (63, 1025, 31)]
 

@@ -17,7 +17,7 @@ Device parse_device(std::string_view text) {
         if (status == std::errc{} && end == digits.data() + digits.size() && index >= 0 && index < 1024)
             return {DeviceType::vulkan, static_cast<std::int16_t>(index)};
     }
-    fail<DeviceError>("device: expected \"cpu\", \"vulkan\" or \"vulkan:N\", got \"", text, "\"");
+    fail<DeviceError>("device: expected \"cpu\", \"vulkan\" (a GPU of any make) or \"vulkan:N\", got \"", text, "\"");
 }
 
 std::string to_string(Device d) { return d.is_cpu() ? "cpu" : "vulkan:" + std::to_string(d.index); }

@@ -40,6 +40,9 @@ void throw_fault(const Fault& fault) {
     }
     if (fault.code == static_cast<std::uint32_t>(FaultCode::division_by_zero))
         fail<Error>(op, ": expected a non-zero integer divisor, got 0");
+    if (fault.code == static_cast<std::uint32_t>(kIllegalWeights))
+        fail<ShapeError>(op, ": expected finite weights >= 0 in every row, at least ", fault.limit,
+                         " of them above 0, got others in row ", fault.value);
     const std::int64_t first = op == "index" ? -fault.limit : 0;  // a subscript may count from the end
     fail<IndexError>(op, ": expected an index in [", first, ", ", fault.limit, "), got ", fault.value);
 }

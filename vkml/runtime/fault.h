@@ -3,7 +3,11 @@
 
 namespace vkml {
 
-/// Raises what a kernel reported: IndexError for an index out of range, Error for an integer division by zero.
+/// A code beyond those of FaultCode: weights that nothing can be drawn from.
+inline constexpr FaultCode kIllegalWeights{3};  // value: the row; limit: how many weights had to be above 0
+
+/// Raises what a kernel reported: IndexError for an index out of range, Error for an integer division by zero,
+/// ShapeError for weights that cannot be drawn from.
 [[noreturn]] void throw_fault(const Fault& fault);
 
 /// A CPU kernel's side of the protocol: the first report wins. Callable from several threads.

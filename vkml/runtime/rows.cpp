@@ -203,7 +203,7 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
     const auto rank = static_cast<std::uint32_t>(layout.rank);
     const auto parameters = float_parameters ? 1u : 0u;
     if (on.backend().synchronous()) {
-        on.launch(*kernels.resident, x.dtype(), Spec{1, 1, 0, 0, 1, rank, 1, parameters, flag, 0, 1}, Grid{}, args,
+        on.launch(*kernels.resident, x.dtype(), Spec{1, 1, 0, 0, 1, rank, 1, parameters, flag, 0, 1, 0}, Grid{}, args,
                   reads, writes);
         return;
     }
@@ -230,8 +230,10 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
         return;
     }
     const Geometry g = geometry(p, structure);
-    const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u,       vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
-                    flag,      given,   g.slots(p.across, limits)};
+    const bool unit = args.x_step == 1 && args.inner == 1;
+    const Spec spec{
+        g.threads, g.lanes, p.across ? 1u : 0u,        vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
+        flag,      given,   g.slots(p.across, limits), unit ? 1u : 0u};
     const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));
     if (structure == kSplit)
         launch_split(on, kernels, x.dtype(), spec, grid, args, g.parts, reads, writes);

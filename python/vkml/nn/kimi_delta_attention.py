@@ -97,15 +97,48 @@ class ShortConvolution(Module):
         return f"{self.channels}, kernel_size={self.kernel_size}, bias={bias}, activation={self.activation!r}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class KdaCache:
-    """What a KimiDeltaAttention layer remembers of the tokens so far. Its size does not depend on their number."""
+    """What a KimiDeltaAttention layer remembers of the tokens so far. Its size does not depend on their number.
+
+    Calls of the layer change it in place, so a copy, shallow or deep, has memory of its own: both go on separately.
+    `vkml.save(path, {"cache": cache.state_dict()})` saves it, `KdaCache(**vkml.load(path)["cache"])` is the same again.
+
+    Examples
+    --------
+    >>> layer = vkml.nn.KimiDeltaAttention(32, num_heads=2, head_dim=8)
+    >>> cache = layer.new_cache(1)
+    >>> _ = layer(vkml.ones(1, 5, 32), cache)
+    >>> cache
+    KdaCache(length=5, batch=1, heads=2, state=8x8 float32, conv_size=4, device="cpu")
+    """
 
     conv_q: Tensor  # [B, H * K, conv_size - 1]
     conv_k: Tensor
     conv_v: Tensor  # [B, HV * V, conv_size - 1]
     state: Tensor  # [B, HV, K, V], float32
     length: int = 0
+
+    def __repr__(self) -> str:
+        batch, heads, k, v = self.state.shape
+        return (
+            f"KdaCache(length={self.length}, batch={batch}, heads={heads}, state={k}x{v} {self.state.dtype}, "
+            f'conv_size={self.conv_q.shape[2] + 1}, device="{self.state.device}")'
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The tensors and the length by name: what the constructor takes. The tensors are the cache's own."""
+        return {name: getattr(self, name) for name in ("conv_q", "conv_k", "conv_v", "state", "length")}
+
+    def __copy__(self) -> KdaCache:
+        own: dict[str, Any] = {
+            n: x.detach().clone() if isinstance(x, Tensor) else x for n, x in self.state_dict().items()
+        }
+        return KdaCache(**own)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KdaCache:
+        made = memo[id(self)] = self.__copy__()
+        return made
 
 
 class KimiDeltaAttention(Module):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._core import Tensor
 from .._creation import as_tensor
+from .._tensor import target
 from ..autograd import no_grad
 
 __all__ = ["Module", "Parameter"]
@@ -307,13 +308,7 @@ class Module:
 
     def to(self, *args: Any, dtype: Any = None, device: Any = None) -> Module:
         """Moves parameters and buffers to a device, or floating-point ones to a dtype. Returns the module."""
-        for x in args:
-            if isinstance(x, Tensor):
-                device, dtype = x.device, x.dtype
-            elif isinstance(x, _core.device) or (isinstance(x, str) and x.startswith(("cpu", "vulkan"))):
-                device = x
-            elif x is not None:
-                dtype = x
+        device, dtype = target(f"{type(self).__name__}.to", args, dtype, device)
         if dtype is not None and not _core.dtype(dtype).is_floating_point:
             raise _core.DTypeError(
                 f"{type(self).__name__}.to: expected a floating-point dtype, got {_core.dtype(dtype)}"

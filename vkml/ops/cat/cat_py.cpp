@@ -22,18 +22,12 @@ nb::tuple as_tuple(const std::vector<T>& items) {
     return nb::tuple(list);
 }
 
-std::int64_t pick(std::int64_t dim, const std::optional<std::int64_t>& axis) { return axis.value_or(dim); }
-
 }  // namespace
 
 VKML_PYTHON(cat) {
     m.def(
-        "cat",
-        [](const std::vector<Tensor>& tensors, std::int64_t dim, std::optional<std::int64_t> axis) {
-            return cat(tensors, pick(dim, axis));
-        },
-        "tensors"_a, "dim"_a = 0, nb::kw_only(), "axis"_a = nb::none(),
-        R"(The tensors one after the other along dim, in the dtype they promote to. A tensor of shape (0,)
+        "cat", [](const std::vector<Tensor>& tensors, std::int64_t dim) { return cat(tensors, dim); }, "tensors"_a,
+        "dim"_a = 0, R"(The tensors one after the other along dim, in the dtype they promote to. A tensor of shape (0,)
 joins anything.
 
 Examples

@@ -224,7 +224,8 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Int2 stride, std::string_view padding,
               Int2 dilation, std::int64_t groups) {
-    check(padding == "same" || padding == "valid", "conv2d: padding: expected sizes, same or valid, got ", padding);
+    check(padding == "same" || padding == "valid", "conv2d: padding: expected sizes, same or valid, got '", padding,
+          "'");
     if (padding == "valid") return conv2d(input, weight, bias, stride, Int2(0), dilation, groups);
     check(weight.ndim() == 4, "conv2d: weight: expected rank 4, got ", weight.shape());
     check(stride == Int2(1), "conv2d: stride: expected 1 where padding is same, got ", to_string(stride));

@@ -155,7 +155,8 @@ inline constexpr ElementwiseDoc elementwise_docs[] = {
      "True where exactly one is not 0.\n\nExamples\n--------\n>>> "
      "vkml.logical_xor(vkml.tensor([0, 2]), vkml.tensor([1, 1]))\ntensor([ True, False])"},
     {"equal",
-     "a == b elementwise, broadcast: a bool tensor.\n\nExamples\n--------\n>>> "
+     "a == b elementwise, broadcast: a bool tensor, as eq. Whether all are equal, PyTorch's equal, is "
+     "equal(a, b).all().\n\nExamples\n--------\n>>> "
      "vkml.equal(vkml.tensor([1, 2]), 2)\ntensor([False,  True])"},
     {"not_equal",
      "a != b elementwise, broadcast.\n\nExamples\n--------\n>>> "
@@ -172,6 +173,24 @@ inline constexpr ElementwiseDoc elementwise_docs[] = {
     {"greater_equal",
      "a >= b elementwise, broadcast.\n\nExamples\n--------\n>>> "
      "vkml.greater_equal(vkml.tensor([1, 2]), 2)\ntensor([False,  True])"},
+    {"eq",
+     "a == b elementwise, broadcast: a bool tensor.\n\nExamples\n--------\n>>> "
+     "vkml.eq(vkml.tensor([1, 2]), 2)\ntensor([False,  True])"},
+    {"ne",
+     "a != b elementwise, broadcast.\n\nExamples\n--------\n>>> "
+     "vkml.ne(vkml.tensor([1, 2]), 2)\ntensor([ True, False])"},
+    {"lt",
+     "a < b elementwise, broadcast.\n\nExamples\n--------\n>>> "
+     "vkml.lt(vkml.tensor([1, 2]), 2)\ntensor([ True, False])"},
+    {"le",
+     "a <= b elementwise, broadcast.\n\nExamples\n--------\n>>> "
+     "vkml.le(vkml.tensor([1, 2]), 2)\ntensor([ True,  True])"},
+    {"gt",
+     "a > b elementwise, broadcast.\n\nExamples\n--------\n>>> "
+     "vkml.gt(vkml.tensor([1, 2]), 1)\ntensor([False,  True])"},
+    {"ge",
+     "a >= b elementwise, broadcast.\n\nExamples\n--------\n>>> "
+     "vkml.ge(vkml.tensor([1, 2]), 2)\ntensor([False,  True])"},
     {"gelu",
      "x * Phi(x), Phi the normal distribution; approximate=\"tanh\" is the cheaper "
      "form.\n\nExamples\n--------\n>>> vkml.gelu(vkml.tensor([1., -2.]))\ntensor([ 0.8413, "

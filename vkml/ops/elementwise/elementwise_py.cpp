@@ -126,11 +126,17 @@ void bind_binaries(nb::module_& m, TensorClass& tensor) {
     bind_binary(m, tensor, "logical_or", logical_or);
     bind_binary(m, tensor, "logical_xor", logical_xor);
     bind_binary(m, tensor, "equal", equal, "__eq__");
+    bind_binary(m, tensor, "eq", equal);
     bind_binary(m, tensor, "not_equal", not_equal, "__ne__");
+    bind_binary(m, tensor, "ne", not_equal);
     bind_binary(m, tensor, "less", less, "__lt__");
+    bind_binary(m, tensor, "lt", less);
     bind_binary(m, tensor, "less_equal", less_equal, "__le__");
+    bind_binary(m, tensor, "le", less_equal);
     bind_binary(m, tensor, "greater", greater, "__gt__");
+    bind_binary(m, tensor, "gt", greater);
     bind_binary(m, tensor, "greater_equal", greater_equal, "__ge__");
+    bind_binary(m, tensor, "ge", greater_equal);
     m.def("scaled_add", &scaled_add, nb::arg("a"), nb::arg("b"), nb::arg("alpha"), nb::arg("beta"),
           elementwise_doc("scaled_add"), ReleaseGil());
     // Python drops the inherited hash of a class that defines __eq__: identity it stays.

@@ -30,8 +30,8 @@ void check_dtypes(std::string_view op, const Inputs& in, Problem& p) {
     p.dtype = in.query.dtype();
     const bool f64 = p.dtype == DType::f64 && p.device.is_cpu();
     check<DTypeError>(p.dtype == DType::f32 || p.dtype == DType::f16 || p.dtype == DType::bf16 || f64, op,
-                      ": query: expected float32, float16 or bfloat16", p.device.is_cpu() ? " or float64" : "",
-                      ", got ", p.dtype);
+                      ": query: expected float32, float16",
+                      p.device.is_cpu() ? ", bfloat16 or float64" : " or bfloat16", ", got ", p.dtype);
     p.wide = f64 ? DType::f64 : DType::f32;
     check_dtype(op, "key", in.key, p.dtype, " as query");
     check_dtype(op, "value", in.value, p.dtype, " as query");

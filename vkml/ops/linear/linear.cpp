@@ -37,7 +37,7 @@ Activation activation_named(std::string_view name) {
     constexpr std::string_view kNames[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
     for (int i = 0; i < 5; i++)
         if (name == kNames[i]) return static_cast<Activation>(i);
-    fail<ShapeError>("linear: activation: expected none, relu, gelu, gelu_tanh or silu, got ", name);
+    fail<ShapeError>("linear: activation: expected none, relu, gelu, gelu_tanh or silu, got '", name, "'");
 }
 
 /// `g` is the gradient of the sum before any activation.

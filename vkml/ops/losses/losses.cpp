@@ -56,8 +56,8 @@ Reduction parse_reduction(std::string_view op, std::string_view word) {
     if (word == "sum") return Reduction::sum;
     if (word == "none") return Reduction::none;
     if (word == "batchmean" && op == "kl_div") return Reduction::batchmean;
-    fail<ShapeError>(op, ": reduction: expected mean, sum", op == "kl_div" ? ", batchmean" : "", " or none, got ",
-                     word);
+    fail<ShapeError>(op, ": reduction: expected mean, sum", op == "kl_div" ? ", batchmean" : "", " or none, got '",
+                     word, "'");
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {

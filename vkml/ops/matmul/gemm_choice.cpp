@@ -116,6 +116,8 @@ const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline
             return cannot_high(p, limits, pipeline);
         case Pipeline::parts:
         case Pipeline::parts_small:
+        case Pipeline::parts_tiny:
+        case Pipeline::parts_few:
             return cannot_parts(p, limits, pipeline);
         default:
             if (p.dtype != DType::f32) return "the large tiles are for f32";
@@ -280,20 +282,28 @@ const char* unwise_high(const GemmProblem& p, const Limits& limits, Pipeline sel
     return unwise_tile(p, limits, self, self == Pipeline::high ? kFull : 0.25, 0.5);
 }
 
-/// Time of a product in tiles of bf16 parts, as the busiest unit has it: a tile alone keeps its matrices less busy. From
-/// runs on an H200.
+/// Time of a product in tiles of bf16 parts, as the busiest unit has it: a tile alone keeps its matrices less busy, and
+/// a small one cuts its operands for fewer products. From runs on an H200.
 double parts_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
     const Tile t = tile_of(pipeline);
-    const double load = std::ceil(tiles(p, t) / units(limits));
-    return load * t.m * t.n * (pipeline == Pipeline::parts ? 1.0 : 1.12) * (load < 2 ? 1.55 : 1);
+    const double load = std::ceil(tiles(p, t) / units(limits)), alone = load < 2 ? 1.6 : 1;
+    return load * t.m * t.n * alone *
+           (pipeline == Pipeline::parts         ? 1.0
+            : pipeline == Pipeline::parts_small ? 1.12
+                                                : 2.1);
 }
-const char* unwise_parts(const GemmProblem& p, const Limits& limits, Pipeline) {
+const char* unwise_parts(const GemmProblem& p, const Limits& limits, Pipeline self) {
     if (p.no_parts) return p.no_parts;
-    return parts_time(p, limits, Pipeline::parts) > parts_time(p, limits, Pipeline::parts_small)
-               ? "the last wave of 64x128 would be emptier than that of 64x64"
-               : nullptr;
+    for (const Pipeline other : {Pipeline::parts_small, Pipeline::parts_tiny})
+        if (other > self && !cannot_tile(p, limits, other) &&
+            parts_time(p, limits, other) < parts_time(p, limits, self))
+            return "smaller tiles end sooner";
+    return nullptr;
 }
-const char* unwise_parts_small(const GemmProblem& p, const Limits&, Pipeline) { return p.no_parts; }
+const char* unwise_parts_few(const GemmProblem& p, const Limits&, Pipeline) {
+    if (p.no_parts) return p.no_parts;
+    return p.m > 16 ? "M is above 16" : nullptr;
+}
 
 const char* unwise_split_k(const GemmProblem& p, const Limits& limits, Pipeline) {
     if (split_k_is_off()) return "VKML_GEMM_SPLITK is OFF";
@@ -313,8 +323,10 @@ constexpr Row kTable[] = {
     {Pipeline::naive, unwise_thin},
     {Pipeline::high, unwise_high},
     {Pipeline::high_small, unwise_high},
+    {Pipeline::parts_few, unwise_parts_few},
     {Pipeline::parts, unwise_parts},
-    {Pipeline::parts_small, unwise_parts_small},
+    {Pipeline::parts_small, unwise_parts},
+    {Pipeline::parts_tiny, unwise_parts},
     {Pipeline::coopmat_wide, unwise_coopmat_wide},
     {Pipeline::coopmat_large, unwise_coopmat_large},
     {Pipeline::coopmat, unwise_coopmat},
@@ -461,7 +473,8 @@ Choice choose_gemm(std::string_view op, const GemmProblem& problem, Device devic
     if (tuned >= 0) {
         const auto pipeline = static_cast<Pipeline>(tuned);
         const char* refusal = cannot(problem, limits, pipeline);
-        if (!refusal && is_parts(pipeline) != !problem.no_parts) refusal = "it adds in another order than few rows would";
+        if (!refusal && is_parts(pipeline) != !problem.no_parts)
+            refusal = "it adds in another order than few rows would";
         if (!refusal) {
             log.choose(pipeline, "measured best by python -m vkml tune");
             return chosen(pipeline, problem, limits);

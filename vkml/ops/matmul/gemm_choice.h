@@ -35,8 +35,10 @@ enum class Pipeline : std::uint8_t {
     high_small,
     parts,  // f32 from three bf16 parts
     parts_small,
+    parts_tiny,
+    parts_few,  // rows
 };
-inline constexpr int kPipelines = 23;
+inline constexpr int kPipelines = 25;
 std::string_view pipeline_name(Pipeline pipeline);
 
 /// What the choice may look at.
@@ -57,6 +59,10 @@ struct Tile {
 /// The tile of the pipelines from large on.
 Tile tile_of(Pipeline pipeline);
 bool is_split(Pipeline pipeline);
+
+/// Of m rows and n columns, the rows that tiles of coopmat_wide take where the rest in tiles of coopmat_large lets
+/// `units` units of the device end together sooner; else m.
+std::uint32_t wide_rows(std::uint32_t m, std::uint32_t n, std::uint32_t units);
 
 /// Which operands a tile kernel cannot read as they lie: they are copied first, packed along K and padded to whole
 /// tiles.
@@ -91,8 +97,8 @@ struct PrecisionChoice {
 PrecisionChoice choose_precision(std::string_view op, const GemmProblem& problem, Device device, const Limits& limits,
                                  std::uint64_t dispatch);
 
-/// Why a product in `highest` is not computed from bf16 parts, or null. It depends on N, K and the device and not on M, so
-/// that a row alone has the bits of the row in its matrix.
+/// Why a product in `highest` is not computed from bf16 parts, or null. It depends on N, K and the device and not on M,
+/// so that a row alone has the bits of the row in its matrix.
 const char* refuses_parts(const GemmProblem& problem, Stream& on);
 
 /// Why the device has no cooperative matrices for 16-bit operands of this dtype, or null.

@@ -34,7 +34,9 @@ constexpr std::string_view kNames[kPipelines] = {"gemv",
                                                  "gemm_high",
                                                  "gemm_high_small",
                                                  "gemm_parts",
-                                                 "gemm_parts_small"};
+                                                 "gemm_parts_small",
+                                                 "gemm_parts_tiny",
+                                                 "gemm_parts_few"};
 
 /// "gemm_" may be left out. -1: no such name.
 int find_pipeline(std::string_view name) {

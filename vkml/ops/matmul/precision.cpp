@@ -12,7 +12,7 @@ constexpr std::string_view kWords[] = {"exact", "highest", "high", "medium"};
 
 Precision parse(std::string_view who, std::string_view word) {
     if (const auto named = precision_named(word)) return *named;
-    fail<ShapeError>(who, ": expected exact, highest, high or medium, got ", word);
+    fail<ShapeError>(who, ": expected exact, highest, high or medium, got '", word, "'");
 }
 
 std::atomic<Precision>& mode() {

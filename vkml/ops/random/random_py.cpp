@@ -29,6 +29,18 @@ void bind_float(nb::module_& m, const char* name, Float f, const char* separate,
         "shape"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(), doc);
 }
 
+void bind_like(nb::module_& m, const char* name, Float f, const char* doc) {
+    m.def(
+        name,
+        [f, name](const Tensor& input, Seed seed, nb::int_ offset, std::optional<DType> dtype,
+                  std::optional<Device> device) {
+            const DType wanted = dtype.value_or(input.dtype());
+            check<DTypeError>(is_floating(wanted), name, ": dtype: expected a floating-point dtype, got ", wanted);
+            return f(input.shape(), draw_of(seed, offset), wanted, device.value_or(input.device()));
+        },
+        "input"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(), doc);
+}
+
 }  // namespace
 }  // namespace vkml::python
 
@@ -38,6 +50,11 @@ VKML_PYTHON(random) {
     m.def(
         "manual_seed", [](nb::int_ seed) { manual_seed(word(seed)); }, "seed"_a,
         R"(Restarts the default generator: its draws are (seed, 0), (seed, 1), ...
+
+Every program starts as after manual_seed(0), so two runs draw the same numbers; for others in each run, seed it with
+some that differ: vkml.manual_seed(time.time_ns()). Every draw without a seed of its own comes from it, on every device:
+rand, randn, randint, randperm, multinomial, dropout, and the weights of new layers. DataLoader and data.split have
+seeds of their own (0).
 
 Examples
 --------
@@ -59,6 +76,12 @@ True
         "str | type | None = None, device: device | str | None = None) -> Tensor",
         "Standard normal numbers: a pure function of (seed, offset, index).\n\nExamples\n--------\n"
         ">>> vkml.randn(2, 3).shape\n(2, 3)");
+    bind_like(m, "rand_like", &rand,
+              "Uniform numbers in [0, 1) with the shape, dtype and device of another tensor.\n\nExamples\n--------\n"
+              ">>> vkml.rand_like(vkml.zeros(2, 3)).shape\n(2, 3)");
+    bind_like(m, "randn_like", &randn,
+              "Standard normal numbers with the shape, dtype and device of another tensor.\n\nExamples\n--------\n"
+              ">>> vkml.randn_like(vkml.zeros(2, 3)).shape\n(2, 3)");
     m.def(
         "randint",
         [](std::int64_t low, std::int64_t high, const Dims& shape, Seed seed, nb::int_ offset,

@@ -47,6 +47,14 @@ Examples
 >>> vkml.clamp(vkml.tensor([-1., 0.5, 2.]), 0, 1)
 tensor([0.0000, 0.5000, 1.0000])
 )");
+    m.def("clip", &clamp_both, "input"_a, "min"_a = nb::none(), "max"_a = nb::none(), ReleaseGil(),
+          R"(Another name of clamp.
+
+Examples
+--------
+>>> vkml.clip(vkml.tensor([-1., 0.5, 2.]), max=1)
+tensor([-1.0000,  0.5000,  1.0000])
+)");
     m.def("clamp_min", &at_least, "input"_a, "min"_a, ReleaseGil(), R"(Held at min or above.
 
 Examples
@@ -68,13 +76,15 @@ tensor([-1.0000,  0.5000,  1.0000])
     tensor.def("clamp", &clamp_both, "min"_a = nb::none(), "max"_a = nb::none(), ReleaseGil());
     tensor.def("clamp_min", &at_least, "min"_a, ReleaseGil());
     tensor.def("clamp_max", &at_most, "max"_a, ReleaseGil());
-    tensor.def(
-        "clamp_",
-        [](nb::object self, const Bound& min, const Bound& max) {
-            clamp_(nb::cast<const Tensor&>(self), bound(min), bound(max));
-            return self;
-        },
-        "min"_a = nb::none(), "max"_a = nb::none());
+    tensor.def("clip", &clamp_both, "min"_a = nb::none(), "max"_a = nb::none(), ReleaseGil(), "Another name of clamp.");
+    for (const char* name : {"clamp_", "clip_"})
+        tensor.def(
+            name,
+            [](nb::object self, const Bound& min, const Bound& max) {
+                clamp_(nb::cast<const Tensor&>(self), bound(min), bound(max));
+                return self;
+            },
+            "min"_a = nb::none(), "max"_a = nb::none(), "As clamp, in place.");
     tensor.def(
         "masked_fill_",
         [](nb::object self, const Tensor& mask, const Operand& value) {

@@ -68,6 +68,20 @@ Examples
 tensor([[1, 3],
         [2, 4]])
 )");
+    both(
+        "t",
+        [](const Tensor& t) {
+            check(t.ndim() <= 2, "t: expected rank <= 2, got ", t.shape());
+            return t.ndim() < 2 ? t : transpose(t, 0, 1);
+        },
+        R"(The transpose of a matrix, a view; tensors of rank 0 and 1 as they are.
+
+Examples
+--------
+>>> vkml.t(vkml.tensor([[1, 2], [3, 4]]))
+tensor([[1, 3],
+        [2, 4]])
+)");
     both("movedim", &movedim, "source"_a, "destination"_a, R"(Moves axes to new places; the others keep their order.
 
 Examples

@@ -5,11 +5,11 @@
 #include <map>
 #include <mutex>
 
+#include "vkml/core/error.h"
+#include "vkml/runtime/log.h"
 #include "vkml/runtime/probe/peak_fma.spv.h"
 #include "vkml/runtime/probe/peak_fma_args.h"
 #include "vkml/runtime/probe/peak_matrix.spv.h"
-#include "vkml/core/error.h"
-#include "vkml/runtime/log.h"
 #include "vkml/runtime/registry.h"
 
 namespace vkml {
@@ -45,7 +45,8 @@ double measure(Stream& on) {
         plain = std::max(plain, rate(on, fma, kFmaWork, target, fma_groups));
         matrices = std::max(matrices, rate(on, matrix, kMatrixWork, target, matrix_groups));
     }
-    log(LogLevel::info, concat("f32 FMA ", plain * 1e-12, ", bf16 matrices ", matrices * 1e-12, " TFLOP/s from registers"));
+    log(LogLevel::info,
+        concat("f32 FMA ", plain * 1e-12, ", bf16 matrices ", matrices * 1e-12, " TFLOP/s from registers"));
     return matrices / plain;
 }
 

@@ -95,7 +95,9 @@ def interpolate(
     tensor([[[1., 2., 3.]]])
     """
     if mode not in ("nearest", "nearest-exact", *_LINEAR):
-        raise _core.ShapeError(f"interpolate: mode: expected nearest, nearest-exact or a linear one, got {mode!r}")
+        raise _core.ShapeError(
+            f"interpolate: mode: expected nearest, nearest-exact, linear, bilinear or trilinear, got {mode!r:.60}"
+        )
     if antialias:
         raise _core.ShapeError(f"interpolate: antialias: expected False, got {antialias}")
     axes = _LINEAR.get(mode, max(input.ndim - 2, 1))
