@@ -224,6 +224,28 @@ def test_gradients_through_strides_and_alone(matrices: str, vulkan: str, rng: np
         assert_same_bits(packed[1:2], alone, "one of a batch")
 
 
+def test_the_backward_says_why_not_the_first_form(matrices: str, vulkan: str, rng: np.random.Generator) -> None:
+    """By itself a device takes the best form that it has; a form that is asked for gives the reason of the others."""
+    xs = [tensor(a, "bfloat16", vulkan, True) for a in arrays(rng, "bfloat16", *heads(1, 1, 40, 40, 64, 64))]
+    g = vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=vulkan)
+
+    def last() -> dict[str, Any]:
+        vkml.record_decisions()
+        vkml.grad([attention(*xs)], xs, [g])
+        vkml.stop_recording_decisions()
+        return [d for d in vkml.decisions() if d["site"] == "attention_backward.path"][-1]
+
+    asked = last()
+    if matrices != "cooperative":
+        assert asked["chose"] == matrices and asked["because"] == "another path is asked for by name", asked
+    _core._force_attention_path("")
+    own = last()
+    if matrices == "emulated":
+        assert own["chose"] == "wide" and own["because"] == "the device has no such cooperative matrices", own
+    elif own["chose"] != "cooperative":
+        assert own["chose"] == "cooperative_shared" and own["because"].startswith("the device cannot make"), own
+
+
 def test_gradients_that_other_kernels_make(vulkan: str, rng: np.random.Generator) -> None:
     """A mask or dropout leaves the matrices, and says why."""
     xs = [tensor(a, "bfloat16", vulkan, True) for a in arrays(rng, "bfloat16", *heads(1, 1, 40, 40, 64, 64))]

@@ -10,7 +10,6 @@
 #include "vkml/runtime/cooperative.h"
 #include "vkml/runtime/decisions.h"
 #include "vkml/runtime/grid.h"
-#include "vkml/runtime/probe/matrix_advantage.h"
 
 namespace vkml {
 namespace {
@@ -396,22 +395,8 @@ const char* lacks_cooperative(const Limits& limits, DType dtype) {
     if (emulates_cooperative()) return nullptr;
     if (!has_cooperative_matrices(limits, dtype))
         return "the device lists no 16x16x16 cooperative matrices of this dtype with f32 sums";
-    if (limits.min_subgroup_size != 32 || limits.max_subgroup_size != 32)
-        return "the kernel is written for subgroups of 32";
+    if (!limits.subgroups_of_32) return "the device has no subgroups of 32";
     return nullptr;
-}
-
-const char* refuses_parts(const GemmProblem& p, Stream& on) {
-    if (on.device().is_cpu() || p.dtype != DType::f32 || p.precision != Precision::highest)
-        return "only f32 in highest is cut into bf16 parts";
-    if (parts_are_off()) return "VKML_GEMM_PARTS is OFF";
-    if (const char* reason = lacks_cooperative(on.limits(), DType::bf16)) return reason;
-    if (p.n < 1024 || p.k < 512) return "N or K is too short for bf16 parts";
-    if (p.k > 16 * p.n) return "K is too long against N for bf16 parts, which split no K";
-    // Six products for one. Devices have 2 to 4 times as many operations in matrices, where FMAs win, or 8 and more.
-    constexpr double kLeast = 6;
-    if (parts_are_forced() || emulates_cooperative() || matrix_advantage(on) >= kLeast) return nullptr;
-    return "the device's matrices are not fast enough for six products of bf16 parts";
 }
 
 void publish_gemm(std::string_view op, std::string_view chose, std::string_view because, std::uint64_t dispatch) {
