@@ -234,7 +234,9 @@ void launch_parts_few(Stream& on, const Product& p, const GemmArgs& args) {
                     static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), args.batch};
     const bool vectors = p.problem.a_along && p.problem.a_aligned && p.problem.b_aligned;
     const Kernel& kernel = parts_few[!vectors ? 2 : p.problem.b_along ? 1 : 0];
-    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation)}, grid, args, {p.a, p.b, p.bias},
+    // Rows that the kernel reads and adds: registers that one row does not need would cost it workgroups.
+    const std::uint32_t rows = args.m <= 4 ? 4 : args.m <= 8 ? 8 : tile.m;
+    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation), rows}, grid, args, {p.a, p.b, p.bias},
               {p.c});
 }
 
