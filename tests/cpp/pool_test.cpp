@@ -18,12 +18,12 @@ namespace {
 TEST(Pool, LargeFreedBlockIsTheNextOneOfItsClass) {
     FakeBackend backend;
     Pool pool(backend, MemoryKind::device);
-    Storage a = pool.allocate(1000000);
+    Storage a = pool.allocate(5000000);
     const Address address = a->address;
-    Storage other = pool.allocate(1000000);
+    Storage other = pool.allocate(5000000);
     EXPECT_NE(other->address, address);
     a = {};
-    EXPECT_EQ(pool.allocate(990000)->address, address);
+    EXPECT_EQ(pool.allocate(4900000)->address, address);
     EXPECT_NE(pool.allocate(5000)->address, address);
 }
 
@@ -38,7 +38,7 @@ TEST(Pool, SmallFreedBlockRestsWhileOthersAreFreed) {
         EXPECT_EQ(seen[i + 16], seen[i]);
     }
     EXPECT_EQ(pool.stats().block_count, 8u);
-    for (int i = 0; i < 20; i++) pool.allocate(200000);
+    for (int i = 0; i < 20; i++) pool.allocate(4000000);
     EXPECT_EQ(pool.stats().block_count, 8u + 5u);
 }
 

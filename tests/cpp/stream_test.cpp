@@ -16,7 +16,7 @@ using vkml::testing_::FakeBackend;
 namespace {
 
 constexpr Kernel a{"a", {}, nullptr}, b{"b", {}, nullptr}, c{"c", {}, nullptr};
-constexpr std::size_t kNeverRests = 1 << 20;  // a block as large is the next one of its class when freed
+constexpr std::size_t kNeverRests = 5 << 20;  // a block as large is the next one of its class when freed
 
 struct Args {
     std::uint64_t value = 0;
@@ -67,6 +67,17 @@ TEST_F(StreamTest, WriteAfterWriteWaits) {
     launch(a, {}, {x});
     launch(b, {}, {x});
     EXPECT_EQ(commands(), "dispatch a, barrier, dispatch b");
+}
+
+TEST_F(StreamTest, RestOfAResultWaitsForNothingButItsReads) {
+    launch(a, {y}, {x});
+    stream.launch_rest(b, DType::f32, Spec{}, Grid{1, 1, 1}, Args{}, {y}, {x});
+    EXPECT_EQ(commands(), "dispatch a, dispatch b");
+    launch(c, {x}, {z});
+    EXPECT_EQ(commands(), "barrier, dispatch c");
+    stream.launch_rest(b, DType::f32, Spec{}, Grid{1, 1, 1}, Args{}, {z}, {x});
+    launch(c, {x}, {});
+    EXPECT_EQ(commands(), "barrier, dispatch b, barrier, dispatch c");
 }
 
 TEST_F(StreamTest, OneBarrierServesAllThatCameBefore) {

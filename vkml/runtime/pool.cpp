@@ -15,7 +15,7 @@ constexpr std::size_t kLargestSlab = std::size_t{512} << 20;
 // From here on a block has device memory of its own, so that it can be given back alone.
 constexpr std::size_t kOwnMemory = std::size_t{32} << 20;
 // Freed blocks of a class that rest: this many, or less where they are this many bytes together. Larger blocks do not.
-constexpr std::size_t kResting = 7, kRestingBytes = std::size_t{1} << 20, kLargestResting = kRestingBytes / 4;
+constexpr std::size_t kResting = 7, kRestingBytes = std::size_t{16} << 20, kLargestResting = kRestingBytes / 4;
 
 /// Eight classes per power of two: at most an eighth of a block is padding.
 int size_class_of(std::size_t bytes) {

@@ -80,10 +80,10 @@ void Stream::reset_peak_memory() {
 }
 
 void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                    Uses reads, Uses writes, const DrawPlace& drawn) {
+                    Uses reads, Uses writes, const DrawPlace& drawn, bool begun) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     std::lock_guard lock(mutex_);
-    order(reads, writes);
+    order(reads, writes, begun);
     backend_->dispatch(kernel, dtype, spec, grid, args);
     dispatches_++;
     if (recording_here()) [[unlikely]]
@@ -94,10 +94,10 @@ void Stream::record(const Kernel& kernel, DType dtype, const Spec& spec, Grid gr
     after_recording(bytes);
 }
 
-void Stream::order(Uses reads, Uses writes) {
+void Stream::order(Uses reads, Uses writes, bool begun) {
     bool conflict = false;
     for (const Use& use : reads) conflict |= use.block() && use.block()->last_write == epoch_;
-    for (const Use& use : writes)
+    for (const Use& use : begun ? Uses{} : writes)
         conflict |= use.block() && (use.block()->last_write == epoch_ || use.block()->last_read == epoch_);
     if (conflict) {
         backend_->barrier();

@@ -71,6 +71,16 @@ class Stream {
                Uses(writes.begin(), writes.size()));
     }
 
+    /// The same for the rest of a result that the dispatch before has begun: `writes` are blocks that both write, each
+    /// elsewhere, and that nothing else has seen yet. For their sake no barrier comes between the two.
+    template <class Args>
+    void launch_rest(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, const Args& args, UseList reads,
+                     UseList writes) {
+        static_assert(sizeof(Args) <= kMaxPushConstants, "more arguments than push constants hold");
+        record(kernel, dtype, spec, grid, std::as_bytes(std::span(&args, 1)), Uses(reads.begin(), reads.size()),
+               Uses(writes.begin(), writes.size()), {}, true);
+    }
+
     /// The same for a kernel whose arguments hold a draw as `seed`, and as `offset` unless the draw is folded.
     template <class Args>
     void launch_drawn(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, Args args, Draw draw,
@@ -133,8 +143,9 @@ class Stream {
     friend class Capture;
     friend class Unrecorded;
     void record(const Kernel& kernel, DType dtype, const Spec& spec, Grid grid, std::span<const std::byte> args,
-                Uses reads, Uses writes, const DrawPlace& drawn = {});
-    void order(Uses reads, Uses writes);  // brings the barrier if the epochs ask for one, and marks the blocks
+                Uses reads, Uses writes, const DrawPlace& drawn = {}, bool begun = false);
+    // Brings the barrier if the epochs ask for one, and marks the blocks. `begun`: launch_rest().
+    void order(Uses reads, Uses writes, bool begun = false);
     void upload_in_capture(const Storage& target, std::size_t offset, const void* source, std::size_t bytes);
     void after_recording(std::size_t bytes);
     Timepoint submit_locked();

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "vkml/ops/matmul/gemm_choice.h"
+#include "vkml/runtime/grid.h"
 
 /// What a pipeline's tile is, which operands it needs copied, and how long its chains of terms are.
 namespace vkml {
@@ -29,6 +30,14 @@ Tile tile_of(Pipeline pipeline) {
             return {128, 128, 32, 256, 2 * 128 * 9 * 16};
         case Pipeline::high_small:
             return {64, 64, 32, 128, 2 * 64 * 9 * 16};
+        case Pipeline::parts:
+            return {64, 128, 16, 128, (64 + 128) * 7 * 16 + 16};
+        case Pipeline::parts_small:
+            return {64, 64, 32, 128, 2 * (64 + 64) * 7 * 16 + 16};
+        case Pipeline::parts_tiny:
+            return {32, 32, 64, 128, (32 * 25 + 64 * 13) * 16 + 16};
+        case Pipeline::parts_few:
+            return {16, 16, 16, 256, 8 * (16 * 7 * 2 + 2 * 64) * 16 + 16};
         default:
             return {64, 64, 16, 64, 16 * (68 + 68) * 4};
     }
@@ -41,6 +50,45 @@ bool is_split(Pipeline pipeline) {
 }
 
 bool is_cooperative(Pipeline pipeline) { return pipeline >= Pipeline::coopmat && pipeline <= Pipeline::high_small; }
+
+bool is_parts(Pipeline pipeline) { return pipeline >= Pipeline::parts; }
+
+namespace {
+
+/// When the last unit ends, in times of a wide tile: `wide` of these first, then `large` of those, each unit taking the
+/// next one.
+double end_of(std::uint32_t wide, std::int64_t large, std::uint32_t units) {
+    constexpr double kLarge = 0.76;  // of a wide tile's time, measured on an H200 at 8192 terms
+    const std::uint32_t late = wide % units, early = units - late;
+    double next_early = wide / units, next_late = next_early + 1, end = late > 0 ? next_late : next_early;
+    while (large > 0) {
+        const bool is_early = late == 0 || next_early <= next_late;
+        double& next = is_early ? next_early : next_late;
+        large -= is_early ? early : late;
+        next += kLarge;
+        end = std::max(end, next);
+    }
+    return end;
+}
+
+}  // namespace
+
+std::uint32_t wide_rows(std::uint32_t m, std::uint32_t n, std::uint32_t units) {
+    constexpr std::uint32_t kMostBands = 8;
+    const Tile wide = tile_of(Pipeline::coopmat_wide), large = tile_of(Pipeline::coopmat_large);
+    const auto across = static_cast<std::uint32_t>(ceil_div(n, wide.n)),
+               other = static_cast<std::uint32_t>(ceil_div(n, large.n));
+    std::uint32_t rows = m;
+    if (units == 0) return rows;
+    double best = end_of(static_cast<std::uint32_t>(ceil_div(m, wide.m)) * across, 0, units);
+    for (std::uint32_t bands = 1; bands <= kMostBands && bands * large.m < m; bands++) {
+        const std::uint32_t left = m - bands * large.m;
+        if (left % wide.m != 0) continue;
+        const double end = end_of(left / wide.m * across, std::int64_t{bands} * other, units);
+        if (end < 0.99 * best) best = end, rows = left;
+    }
+    return rows;
+}
 
 Packs packs(const GemmProblem& p, Pipeline pipeline) {
     const Tile tile = tile_of(pipeline);

@@ -11,6 +11,10 @@
 #include "vkml/ops/matmul/gemm_large.spv.h"
 #include "vkml/ops/matmul/gemm_pack.spv.h"
 #include "vkml/ops/matmul/gemm_pack_args.h"
+#include "vkml/ops/matmul/gemm_parts.spv.h"
+#include "vkml/ops/matmul/gemm_parts_few.spv.h"
+#include "vkml/ops/matmul/gemm_split_both.spv.h"
+#include "vkml/ops/matmul/gemm_split_both_args.h"
 #include "vkml/ops/matmul/gemm_split_columns.spv.h"
 #include "vkml/runtime/grid.h"
 #include "vkml/runtime/registry.h"
@@ -19,6 +23,7 @@ namespace vkml {
 namespace {
 
 static_assert(sizeof(GemmPackArgs) <= kMaxPushConstants);
+static_assert(sizeof(GemmSplitBothArgs) <= kMaxPushConstants);
 static_assert(sizeof(GemmHighArgs) <= kMaxPushConstants);
 
 // By layout: both row-major; B packed along K; A packed along its rows.
@@ -42,17 +47,29 @@ constexpr Kernel coopmat_small[] = {{"gemm_coopmat", spv::gemm_coopmat_small_nn}
 constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::gemm_coopmat_few_nn},
                                   {"gemm_coopmat", spv::gemm_coopmat_few_nt},
                                   {"gemm_coopmat", spv::gemm_coopmat_few_tn}};
+constexpr Kernel parts[] = {
+    {"gemm_parts", spv::gemm_parts_nn}, {"gemm_parts", spv::gemm_parts_nt}, {"gemm_parts", spv::gemm_parts_tn}};
+constexpr Kernel parts_small[] = {{"gemm_parts", spv::gemm_parts_small_nn},
+                                  {"gemm_parts", spv::gemm_parts_small_nt},
+                                  {"gemm_parts", spv::gemm_parts_small_tn}};
+constexpr Kernel parts_tiny[] = {{"gemm_parts", spv::gemm_parts_tiny_nn},
+                                 {"gemm_parts", spv::gemm_parts_tiny_nt},
+                                 {"gemm_parts", spv::gemm_parts_tiny_tn}};
+// Of operands that lie as they like, too.
+constexpr Kernel parts_few[] = {{"gemm_parts_few", spv::gemm_parts_few_nn},
+                                {"gemm_parts_few", spv::gemm_parts_few_nt},
+                                {"gemm_parts_few", spv::gemm_parts_few_any}};
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
     pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
-    peak{"gemm_peak", spv::gemm_peak};
+    split_both{"gemm_split_both", spv::gemm_split_both}, peak{"gemm_peak", spv::gemm_peak};
 // By the terms of a line that they hold: four for each invocation.
 constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_columns_1024},
                                     {"gemm_split_columns", spv::gemm_split_columns_2048},
                                     {"gemm_split_columns", spv::gemm_split_columns_4096}};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
-constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
-                                       coopmat_few,      &high,         &high_small};
+constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small, coopmat_few, &high,
+                                       &high_small,      parts,         parts_small,  parts_tiny};
 std::atomic<const CooperativeKernels*> emulated{nullptr};
 
 const CooperativeKernels& cooperative() {
@@ -79,6 +96,12 @@ const Kernel* kernels_of(Pipeline pipeline) {
             return cooperative().coopmat_small;
         case Pipeline::split_k_coopmat_small:
             return cooperative().coopmat_few;
+        case Pipeline::parts:
+            return cooperative().parts;
+        case Pipeline::parts_small:
+            return cooperative().parts_small;
+        case Pipeline::parts_tiny:
+            return cooperative().parts_tiny;
         default:
             return small;
     }
@@ -154,8 +177,8 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
     const Tile tile = tile_of(pipeline);
     GemmPackArgs pack = pack_args(args, first);
     pack.depth = static_cast<std::uint32_t>(p.problem.k);  // the first operand's copy has changed args.k
-    pack.lines_padded = round_up(pack.lines, first ? tile.m : tile.n);
-    pack.depth_padded = round_up(pack.depth, std::max(32u, tile.k));
+    pack.lines_padded = round_up(pack.lines, std::max(kPackLines, first ? tile.m : tile.n));
+    pack.depth_padded = round_up(pack.depth, std::max(kPackDepth, tile.k));
     const bool rounds = rounds_to_bf16(p, pipeline);
     const DType dtype = rounds ? DType::bf16 : p.problem.dtype;
     const Tensor copy = empty({static_cast<std::int64_t>(pack.batch), static_cast<std::int64_t>(pack.lines_padded),
@@ -178,18 +201,41 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
     return copy;
 }
 
+constexpr Pipeline kRest = Pipeline::coopmat_large;  // the last rows of coopmat_wide
+
 void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts, bool sums,
                   const Tensor& a, const Tensor& b, const Tensor& c) {
-    const Tile tile = tile_of(pipeline);
-    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
-                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), parts * args.batch};
+    const auto grid_of = [&](Pipeline own, std::uint32_t rows) {
+        const Tile tile = tile_of(own);
+        return Grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
+                    static_cast<std::uint32_t>(ceil_div(rows, tile.m)), parts * args.batch};
+    };
     const int layout = args.a_col != 1 ? 2 : args.b_row == 1 ? 1 : 0;
     const bool rounds = rounds_to_bf16(p, pipeline);
     // The activation comes after the last sum.
     const auto activation = static_cast<std::uint32_t>(sums ? Activation::none : p.activation);
     const Spec spec = is_cooperative(pipeline) ? Spec{activation, sums || rounds} : Spec{activation};
-    on.launch(kernels_of(pipeline)[layout], rounds ? DType::bf16 : p.problem.dtype, spec, grid, args, {a, b, p.bias, c},
-              {c});
+    const DType dtype = rounds ? DType::bf16 : p.problem.dtype;
+    GemmArgs first = args;
+    if (pipeline == Pipeline::coopmat_wide && !sums && args.batch == 1 && args.k % tile_of(kRest).k == 0)
+        first.m = wide_rows(args.m, args.n, cooperative().units ? cooperative().units : on.limits().compute_units);
+    on.launch(kernels_of(pipeline)[layout], dtype, spec, grid_of(pipeline, first.m), first, {a, b, p.bias, c}, {c});
+    if (first.m == args.m) return;
+    GemmArgs rest = args;
+    rest.m = args.m - first.m;
+    rest.a += static_cast<Address>(first.m * args.a_row) * itemsize(dtype);
+    rest.c += std::uint64_t{first.m} * args.n * itemsize(dtype);
+    on.launch_rest(kernels_of(kRest)[layout], dtype, spec, grid_of(kRest, rest.m), rest, {a, b, p.bias}, {c});
+}
+
+void launch_parts_few(Stream& on, const Product& p, const GemmArgs& args) {
+    const Tile tile = tile_of(Pipeline::parts_few);
+    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
+                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), args.batch};
+    const bool vectors = p.problem.a_along && p.problem.a_aligned && p.problem.b_aligned;
+    const Kernel& kernel = parts_few[!vectors ? 2 : p.problem.b_along ? 1 : 0];
+    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation)}, grid, args, {p.a, p.b, p.bias},
+              {p.c});
 }
 
 namespace {
@@ -213,9 +259,7 @@ struct Halves {
     GemmPackArgs pack;
 };
 
-/// Where the operand is packed along K or its lines are short, one kernel does all; else this one finds the peaks of
-/// parts.
-Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint32_t lines, std::uint32_t depth) {
+Halves halves_of(const Tensor& own, GemmPackArgs pack, std::uint32_t lines, std::uint32_t depth) {
     pack.batch = pack.batch_inner = 1, pack.outer = pack.inner = 0;
     pack.lines_padded = round_up(pack.lines, lines);
     pack.depth_padded = round_up(pack.depth, depth);
@@ -226,29 +270,65 @@ Halves begin_halves(Stream& on, const Tensor& own, GemmPackArgs pack, std::uint3
                   .partial = {},
                   .pack = pack};
     halves.pack.to = halves.lines.address(), halves.pack.peaks = halves.peaks.address();
-    const Spec spec = plan_pack(on, pack, DType::f32).spec;
-    if (reads_along(pack)) {
-        on.launch(split_lines, DType::f32, spec, linear_grid(pack.lines_padded), halves.pack, {own},
-                  {halves.lines, halves.peaks});
-        return halves;
-    }
-    if (const Kernel* kernel = one_reading(on.limits(), pack)) {
-        on.launch(*kernel, DType::f32, {}, linear_grid(pack.lines_padded / 8), halves.pack, {own},
-                  {halves.lines, halves.peaks});
-        return halves;
-    }
-    halves.pack.parts = std::clamp<std::uint32_t>(pack.depth / 64, 1, VKML_PEAK_PARTS);
-    halves.partial = empty({std::int64_t{halves.pack.parts} * pack.lines_padded}, DType::i32, device);
-    halves.pack.partial = halves.partial.address();
-    on.launch(peak, DType::f32, spec, linear_grid(std::uint64_t{pack.lines_padded} / kPackLines * halves.pack.parts),
-              halves.pack, {own}, {halves.partial});
     return halves;
+}
+
+/// Where the operand is packed along K or its lines are short, one kernel does all; else this one finds the peaks of
+/// parts.
+void begin_halves(Stream& on, Halves& h) {
+    const Spec spec = plan_pack(on, h.pack, DType::f32).spec;
+    if (reads_along(h.pack))
+        return on.launch(split_lines, DType::f32, spec, linear_grid(h.pack.lines_padded), h.pack, {h.own},
+                         {h.lines, h.peaks});
+    if (const Kernel* kernel = one_reading(on.limits(), h.pack))
+        return on.launch(*kernel, DType::f32, {}, linear_grid(h.pack.lines_padded / 8), h.pack, {h.own},
+                         {h.lines, h.peaks});
+    h.pack.parts = std::clamp<std::uint32_t>(h.pack.depth / 64, 1, VKML_PEAK_PARTS);
+    h.partial = empty({std::int64_t{h.pack.parts} * h.pack.lines_padded}, DType::i32, h.own.device());
+    h.pack.partial = h.partial.address();
+    on.launch(peak, DType::f32, spec, linear_grid(std::uint64_t{h.pack.lines_padded} / kPackLines * h.pack.parts),
+              h.pack, {h.own}, {h.partial});
 }
 
 void finish_halves(Stream& on, const Halves& h) {
     if (!h.partial) return;
     const PackPlan plan = plan_pack(on, h.pack, DType::f32);
     on.launch(pack_halves, DType::f32, plan.spec, plan.grid, h.pack, {h.own, h.partial}, {h.lines, h.peaks});
+}
+
+/// Short lines that can be read in vectors.
+bool fits_split_both(const GemmPackArgs& pack) {
+    const bool along = reads_along(pack);
+    return pack.depth <= 1024 && (along ? pack.k : pack.line) == 1 && (along ? pack.line : pack.k) % 4 == 0 &&
+           pack.from % 16 == 0;
+}
+
+/// Both operands in one launch, or false where that cannot be.
+bool split_in_one(Stream& on, const Halves& a, const Halves& b) {
+    constexpr std::uint32_t kThreads = 256, kLines = 8;  // as in gemm_split_both.slang
+    const Limits& limits = on.limits();
+    if (limits.max_workgroup_invocations < kThreads || limits.max_workgroup_size[0] < kThreads ||
+        limits.shared_memory < kLines * 1024 * sizeof(float) || !fits_split_both(a.pack) || !fits_split_both(b.pack))
+        return false;
+    const bool along_a = reads_along(a.pack), along_b = reads_along(b.pack);
+    const GemmSplitBothArgs args{.from_a = a.pack.from,
+                                 .from_b = b.pack.from,
+                                 .to_a = a.pack.to,
+                                 .to_b = b.pack.to,
+                                 .peaks_a = a.pack.peaks,
+                                 .peaks_b = b.pack.peaks,
+                                 .step_a = along_a ? a.pack.line : a.pack.k,
+                                 .step_b = along_b ? b.pack.line : b.pack.k,
+                                 .lines_a = a.pack.lines,
+                                 .lines_b = b.pack.lines,
+                                 .padded_a = a.pack.lines_padded,
+                                 .padded_b = b.pack.lines_padded,
+                                 .depth = a.pack.depth,
+                                 .depth_padded = a.pack.depth_padded};
+    on.launch(split_both, DType::f32, Spec{along_a, along_b},
+              linear_grid((std::uint64_t{args.padded_a} + args.padded_b) / kLines), args, {a.own, b.own},
+              {a.lines, a.peaks, b.lines, b.peaks});
+    return true;
 }
 
 }  // namespace
@@ -262,11 +342,15 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
         GemmArgs one = args;
         one.a += static_cast<Address>(o * args.a_outer + i * args.a_inner) * sizeof(float);
         one.b += static_cast<Address>(o * args.b_outer + i * args.b_inner) * sizeof(float);
-        // Both begin before either ends, so that there is one barrier between the two steps.
-        const Halves a = begin_halves(on, p.a, pack_args(one, true), tile.m, tile.k);
-        const Halves b = begin_halves(on, p.b, pack_args(one, false), tile.n, tile.k);
-        finish_halves(on, a);
-        finish_halves(on, b);
+        Halves a = halves_of(p.a, pack_args(one, true), tile.m, tile.k);
+        Halves b = halves_of(p.b, pack_args(one, false), tile.n, tile.k);
+        if (!split_in_one(on, a, b)) {
+            // Both begin before either ends, so that there is one barrier between the two steps.
+            begin_halves(on, a);
+            begin_halves(on, b);
+            finish_halves(on, a);
+            finish_halves(on, b);
+        }
         const GemmHighArgs high_args{.halves_a = a.lines.address(),
                                      .halves_b = b.lines.address(),
                                      .peaks_a = a.peaks.address(),
