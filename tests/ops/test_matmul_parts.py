@@ -4,6 +4,8 @@ tests/cpp/cooperative_test.cpp has the same kernels with emulated matrices."""
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -143,3 +145,23 @@ def test_the_choice_is_by_n_and_k(vulkan: str, force: Callable[[str], None]) -> 
         assert not chosen(lambda: x @ tensor(draw(2048, 1024), device=vulkan)).startswith("gemm_parts")
     finally:
         vkml.set_float32_matmul_precision("highest")
+
+
+def test_a_process_may_begin_with_a_capture(vulkan: str, force: Callable[[str], None]) -> None:
+    """What matrices are worth is measured at the first product, outside of the recording."""
+    code = """
+import numpy as np
+import vkml
+x = vkml.tensor(np.random.default_rng(0).standard_normal((300, 2048)).astype(np.float32), device="vulkan:0")
+w = vkml.tensor(np.random.default_rng(1).standard_normal((2048, 1024)).astype(np.float32), device="vulkan:0")
+y = vkml.zeros(300, 1024, device="vulkan:0")
+step = vkml.capture(lambda: y.copy_(x @ w), device="vulkan:0")
+first = y.numpy().copy()
+y.zero_()
+step.replay()
+assert np.array_equal(first, y.numpy()) and np.array_equal(first, (x @ w).numpy())
+print(len(step))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= 8, "the measurement is in the recording"
