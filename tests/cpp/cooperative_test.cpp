@@ -212,11 +212,11 @@ TEST_F(Cooperative, MediumRoundsOperandsToBfloat16) {
 }
 
 TEST(Gemm, LastRowsGoToSmallerTilesWhereUnitsWouldWait) {
-    EXPECT_EQ(wide_rows(8192, 8192, 132), 7808u);  // 15.5 waves of 128x256
-    EXPECT_EQ(wide_rows(4096, 4096, 132), 4096u);  // 3.9 waves
-    EXPECT_EQ(wide_rows(320, 256, 2), 128u);
-    EXPECT_EQ(wide_rows(100, 256, 2), 100u);
-    EXPECT_EQ(wide_rows(8192, 8192, 0), 8192u);
+    EXPECT_EQ(wide_rows(8192, 8192, 132).rows, 7808u);  // 15.5 waves of 128x256
+    EXPECT_EQ(wide_rows(4096, 4096, 132).rows, 4096u);  // 3.9 waves
+    EXPECT_EQ(wide_rows(320, 256, 2).rows, 128u);
+    EXPECT_EQ(wide_rows(100, 256, 2).rows, 100u);
+    EXPECT_EQ(wide_rows(8192, 8192, 0).rows, 8192u);
 }
 
 TEST_F(Cooperative, WideTilesLeaveRowsToLargeOnes) {

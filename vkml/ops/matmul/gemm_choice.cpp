@@ -232,10 +232,14 @@ const char* unwise_coopmat_large(const GemmProblem& p, const Limits& limits, Pip
         return "the last wave of 192x128 would be emptier than that of 128x128";
     return unwise_tile(p, limits, self, 2, 0.9);
 }
-/// 128x256 does most with what it reads: time per output 1, of 192x128 1.025, of 128x128 1.075.
+/// 128x256 does most with what it reads: time per output 1, of 192x128 0.99 to 1.025, of 128x128 1.075. Where its last
+/// wave would be emptier than the others', its last rows go to 192x128.
 const char* unwise_coopmat_wide(const GemmProblem& p, const Limits& limits, Pipeline self) {
-    const double time = waves(p, limits, tile_of(self), 1);
-    if (time > 1.025 * waves(p, limits, tile_of(Pipeline::coopmat_large), 1) ||
+    const Tile t = tile_of(self);
+    const bool shares = p.batch == 1 && p.k % tile_of(Pipeline::coopmat_large).k == 0;
+    const auto on = static_cast<std::uint32_t>(units(limits));
+    const double time = shares ? wide_rows(p.m, p.n, on).end * t.m * t.n : waves(p, limits, t, 1);
+    if (time > waves(p, limits, tile_of(Pipeline::coopmat_large), 1) ||
         time > 1.075 * waves(p, limits, tile_of(Pipeline::coopmat), 2))
         return "the last wave of 128x256 would be emptier than those of smaller tiles";
     return unwise_tile(p, limits, self, 0.9, 0.9);

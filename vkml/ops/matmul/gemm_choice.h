@@ -56,7 +56,11 @@ bool is_split(Pipeline pipeline);
 
 /// Of m rows and n columns, the rows that tiles of coopmat_wide take where the rest in tiles of coopmat_large lets
 /// `units` units of the device end together sooner; else m.
-std::uint32_t wide_rows(std::uint32_t m, std::uint32_t n, std::uint32_t units);
+struct WideRows {
+    std::uint32_t rows;
+    double end;  // in times of a wide tile
+};
+WideRows wide_rows(std::int64_t m, std::int64_t n, std::uint32_t units);
 
 /// Which operands a tile kernel cannot read as they lie: they are copied first, packed along K and padded to whole
 /// tiles.

@@ -47,10 +47,11 @@ namespace {
 
 /// When the last unit ends, in times of a wide tile: `wide` of these first, then `large` of those, each unit taking the
 /// next one.
-double end_of(std::uint32_t wide, std::int64_t large, std::uint32_t units) {
+double end_of(std::int64_t wide, std::int64_t large, std::int64_t units) {
     constexpr double kLarge = 0.76;  // of a wide tile's time, measured on an H200 at 8192 terms
-    const std::uint32_t late = wide % units, early = units - late;
-    double next_early = wide / units, next_late = next_early + 1, end = late > 0 ? next_late : next_early;
+    const std::int64_t late = wide % units, early = units - late;
+    double next_early = static_cast<double>(wide / units), next_late = next_early + 1,
+           end = late > 0 ? next_late : next_early;
     while (large > 0) {
         const bool is_early = late == 0 || next_early <= next_late;
         double& next = is_early ? next_early : next_late;
@@ -63,21 +64,23 @@ double end_of(std::uint32_t wide, std::int64_t large, std::uint32_t units) {
 
 }  // namespace
 
-std::uint32_t wide_rows(std::uint32_t m, std::uint32_t n, std::uint32_t units) {
-    constexpr std::uint32_t kMostBands = 8;
+WideRows wide_rows(std::int64_t m, std::int64_t n, std::uint32_t units) {
+    constexpr std::int64_t kMostBands = 8;
     const Tile wide = tile_of(Pipeline::coopmat_wide), large = tile_of(Pipeline::coopmat_large);
-    const auto across = static_cast<std::uint32_t>(ceil_div(n, wide.n)),
-               other = static_cast<std::uint32_t>(ceil_div(n, large.n));
-    std::uint32_t rows = m;
-    if (units == 0) return rows;
-    double best = end_of(static_cast<std::uint32_t>(ceil_div(m, wide.m)) * across, 0, units);
-    for (std::uint32_t bands = 1; bands <= kMostBands && bands * large.m < m; bands++) {
-        const std::uint32_t left = m - bands * large.m;
+    const auto across = ceil_div(n, wide.n), others = ceil_div(n, large.n);
+    const auto end = [&](std::int64_t rows, std::int64_t bands) {
+        return end_of(static_cast<std::int64_t>(ceil_div(rows, wide.m) * across),
+                      static_cast<std::int64_t>(bands * others), units);
+    };
+    if (units == 0) return {static_cast<std::uint32_t>(m), 0};
+    WideRows best{static_cast<std::uint32_t>(m), end(m, 0)};
+    for (std::int64_t bands = 1; bands <= kMostBands && bands * large.m < m; bands++) {
+        const std::int64_t left = m - bands * large.m;
         if (left % wide.m != 0) continue;
-        const double end = end_of(left / wide.m * across, std::int64_t{bands} * other, units);
-        if (end < 0.99 * best) best = end, rows = left;
+        const double now = end(left, bands);
+        if (now < 0.99 * best.end) best = {static_cast<std::uint32_t>(left), now};
     }
-    return rows;
+    return best;
 }
 
 Packs packs(const GemmProblem& p, Pipeline pipeline) {

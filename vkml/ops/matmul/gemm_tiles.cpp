@@ -198,7 +198,7 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
     const DType dtype = rounds ? DType::bf16 : p.problem.dtype;
     GemmArgs first = args;
     if (pipeline == Pipeline::coopmat_wide && !sums && args.batch == 1 && args.k % tile_of(kRest).k == 0)
-        first.m = wide_rows(args.m, args.n, cooperative().units ? cooperative().units : on.limits().compute_units);
+        first.m = wide_rows(args.m, args.n, cooperative().units ? cooperative().units : on.limits().compute_units).rows;
     on.launch(kernels_of(pipeline)[layout], dtype, spec, grid_of(pipeline, first.m), first, {a, b, p.bias, c}, {c});
     if (first.m == args.m) return;
     GemmArgs rest = args;
