@@ -97,7 +97,7 @@ def gradient_bounds(
     where dp - delta cancels: it is the method's own error, PyTorch's 16-bit kernels have it too.
     """
     unit = UNIT[dtype]
-    weights, operands = (unit if form in ("cooperative", "emulated") else 0.0 for form in forms)
+    weights, operands = (unit if form in ("cooperative", "cooperative_shared", "emulated") else 0.0 for form in forms)
     heads = q.shape[-3] if q.ndim > 2 else 1
     kx, vx = (spread(k, heads), spread(v, heads)) if enable_gqa else (k, v)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else abs(scale)

@@ -9,6 +9,7 @@
 
 #include "tests/cpp/emulated_coopmat.spv.h"
 #include "tests/cpp/emulated_high.spv.h"
+#include "tests/cpp/emulated_parts.spv.h"
 #include "vkml/ops/cast/cast.h"
 #include "vkml/ops/copy/copy.h"
 #include "vkml/ops/matmul/gemm.h"
@@ -33,14 +34,17 @@ constexpr Kernel coopmat_small[] = {{}, {"gemm_coopmat", spv::emulated_coopmat_s
 constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::emulated_coopmat_few_nn},
                                   {"gemm_coopmat", spv::emulated_coopmat_few_nt},
                                   {"gemm_coopmat", spv::emulated_coopmat_few_tn}};
+constexpr Kernel parts_small[] = {{"gemm_parts", spv::emulated_parts_small_nn},
+                                  {"gemm_parts", spv::emulated_parts_small_nt},
+                                  {"gemm_parts", spv::emulated_parts_small_tn}};
 // One layout of the other tiles is enough; 128x128 halves take more shared memory than an emulating device has.
-constexpr CooperativeKernels kernels{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
-                                     coopmat_few, nullptr,        &high_small};
+constexpr CooperativeKernels kernels{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, coopmat_few,
+                                     nullptr, &high_small,    nullptr,       parts_small,   nullptr};
 
 // The loop of the 128x128 tile, in the small one's place.
 constexpr Kernel high_one{"gemm_high", spv::emulated_high_one};
-constexpr CooperativeKernels kernels_one{coopmat,     &coopmat_large, &coopmat_wide, coopmat_small,
-                                         coopmat_few, nullptr,        &high_one};
+constexpr CooperativeKernels kernels_one{coopmat, &coopmat_large, &coopmat_wide, coopmat_small, coopmat_few,
+                                         nullptr, &high_one,      nullptr,       parts_small,   nullptr};
 
 using Values = std::vector<float>;
 
@@ -270,27 +274,75 @@ TEST_F(Cooperative, TheLoopOfTheLargeHighTileIsAsGoodAsPlain) {
     }
 }
 
-TEST_F(Cooperative, HighKeepsInfinitiesToTheirLines) {
-    set_float32_matmul_precision("high");
-    force_gemm("gemm_high_small");
-    Values a = draw(70 * 40, 1), b = draw(40 * 66, 2);
-    a[3 * 40 + 5] = INFINITY, a[7 * 40] = NAN, b[9 * 66 + 11] = -INFINITY;
-    const Tensor got = gemm("test", upload(a, 70, 40, DType::f32, false), upload(b, 40, 66, DType::f32, false));
-    Values out(70 * 66);
-    to_host(got, out.data());
-    for (std::int64_t i = 0; i < 70; i++)
-        for (std::int64_t j = 0; j < 66; j++) {
-            const float value = out[static_cast<std::size_t>(i * 66 + j)];
-            double expected = 0;
-            for (std::int64_t k = 0; k < 40; k++)
-                expected += double(a[static_cast<std::size_t>(i * 40 + k)]) * b[static_cast<std::size_t>(k * 66 + j)];
-            if (std::isnan(expected))
-                EXPECT_TRUE(std::isnan(value));
-            else if (std::isinf(expected))
-                EXPECT_EQ(value, static_cast<float>(expected));
-            else
-                EXPECT_NEAR(value, expected, 1e-4);
-        }
+TEST_F(Cooperative, InfinitiesStayInTheirLines) {
+    for (const char* name : {"gemm_high_small", "gemm_parts_small"}) {
+        set_float32_matmul_precision(std::string(name).starts_with("gemm_high") ? "high" : "highest");
+        force_gemm(name);
+        Values a = draw(70 * 40, 1), b = draw(40 * 66, 2);
+        a[3 * 40 + 5] = INFINITY, a[7 * 40] = NAN, b[9 * 66 + 11] = -INFINITY, b[30 * 66 + 20] = INFINITY;
+        a[12 * 40 + 30] = 0;  // beside an infinity: NaN
+        const Tensor got = gemm("test", upload(a, 70, 40, DType::f32, false), upload(b, 40, 66, DType::f32, false));
+        Values out(70 * 66);
+        to_host(got, out.data());
+        for (std::int64_t i = 0; i < 70; i++)
+            for (std::int64_t j = 0; j < 66; j++) {
+                const float value = out[static_cast<std::size_t>(i * 66 + j)];
+                double expected = 0;
+                for (std::int64_t k = 0; k < 40; k++)
+                    expected +=
+                        double(a[static_cast<std::size_t>(i * 40 + k)]) * b[static_cast<std::size_t>(k * 66 + j)];
+                SCOPED_TRACE(name);
+                if (std::isnan(expected))
+                    EXPECT_TRUE(std::isnan(value));
+                else if (std::isinf(expected))
+                    EXPECT_EQ(value, static_cast<float>(expected));
+                else
+                    EXPECT_NEAR(value, expected, 1e-4);
+            }
+    }
+}
+
+TEST_F(Cooperative, PartsAreAsGoodAsPlain) {
+    force_gemm("gemm_parts_small");
+    for (const Problem& p : kProblems) {
+        SCOPED_TRACE(std::to_string(p.m) + " " + std::to_string(p.k));
+        const Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
+        // What is left out of the nine products is less than 2^-21 of |a||b|.
+        EXPECT_LT(error_of(p, a, b, DType::f32, draw(p.n, 3)), 0x1p-21);
+        EXPECT_EQ(chosen, "gemm_parts_small");
+    }
+}
+
+// Rows and columns at every end of the range: sums that leave it on the way, parts that would be below it.
+TEST_F(Cooperative, PartsKeepTheRange) {
+    const Problem p{72, 48, 136};
+    Values a = draw(p.m * p.k, 1), b = draw(p.k * p.n, 2);
+    for (std::int64_t i = 0; i < p.m; i++)
+        for (std::int64_t k = 0; k < p.k; k++)
+            a[static_cast<std::size_t>(i * p.k + k)] *= std::ldexp(1.0f, static_cast<int>(i % 9) * 24 - 110);
+    for (std::int64_t k = 0; k < p.k; k++)
+        for (std::int64_t j = 0; j < p.n; j++)
+            b[static_cast<std::size_t>(k * p.n + j)] *= std::ldexp(1.0f, static_cast<int>(j % 5) * 8 + 8);
+    force_gemm("gemm_parts_small");
+    EXPECT_LT(error_of(p, a, b, DType::f32, Values(static_cast<std::size_t>(p.n), 0.0f)), 0x1p-21);
+    EXPECT_EQ(chosen, "gemm_parts_small");
+}
+
+// In rows that hold both ends of the range.
+TEST_F(Cooperative, PartsTimesTheIdentityAreThemselves) {
+    constexpr std::int64_t kSize = 128;
+    Values a = draw(kSize * kSize, 1), identity(kSize * kSize), out(kSize * kSize);
+    for (std::int64_t i = 0; i < kSize * kSize; i++) {
+        float& x = a[static_cast<std::size_t>(i)];
+        // A few rows with the largest numbers, which are added again.
+        x = std::ldexp(std::copysign(1 + std::abs(x) / 8, x),
+                       i / kSize < 3 ? static_cast<int>(i % 226) - 100 : static_cast<int>(i % 227) - 126);
+        identity[static_cast<std::size_t>(i)] = i / kSize == i % kSize ? 1.0f : 0.0f;
+    }
+    force_gemm("gemm_parts_small");
+    to_host(gemm("test", upload(a, kSize, kSize, DType::f32, false), upload(identity, kSize, kSize, DType::f32, false)),
+            out.data());
+    EXPECT_EQ(out, a);
 }
 
 }  // namespace

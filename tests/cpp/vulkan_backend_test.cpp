@@ -19,6 +19,7 @@
 #include "vkml/core/error.h"
 #include "vkml/runtime/backend.h"
 #include "vkml/runtime/vulkan/cache_file.h"
+#include "vkml/runtime/vulkan/physical_device.h"
 #include "vkml/runtime/vulkan/spirv.h"
 #include "vkml/runtime/vulkan/validation.h"
 
@@ -381,6 +382,25 @@ TEST(Spirv, TellsWorkgroupSizeAndCapabilities) {
     EXPECT_EQ(vulkan::refused_capability(code, [](std::uint32_t) { return true; }), -1);
     const std::uint32_t float64 = 10;
     EXPECT_EQ(vulkan::refused_capability(spv::affine[2].code, [&](std::uint32_t c) { return c != float64; }), float64);
+}
+
+// As AMD's devices are: 64 by themselves, 32 for kernels that ask.
+TEST(PhysicalDevice, SaysWhetherSubgroupsOf32CanBeHad) {
+    vulkan::PhysicalDevice d;
+    d.properties.limits.maxComputeWorkGroupInvocations = 1024;
+    d.vulkan11.subgroupSize = 64;
+    d.vulkan13.minSubgroupSize = 32, d.vulkan13.maxSubgroupSize = 64;
+    d.vulkan13.maxComputeWorkgroupSubgroups = 32;
+    d.vulkan13.requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
+    EXPECT_FALSE(d.has_subgroups_of_32()) << "without the feature";
+    d.features.vulkan13.subgroupSizeControl = VK_TRUE;
+    EXPECT_TRUE(d.has_subgroups_of_32());
+    d.vulkan13.maxComputeWorkgroupSubgroups = 16;
+    EXPECT_FALSE(d.has_subgroups_of_32()) << "not for 1024 invocations";
+    d.vulkan13.maxSubgroupSize = 32;
+    EXPECT_TRUE(d.has_subgroups_of_32()) << "there are no others";
+    d.vulkan13.minSubgroupSize = d.vulkan13.maxSubgroupSize = 64;
+    EXPECT_FALSE(d.has_subgroups_of_32());
 }
 
 // Left open on purpose: exit must close it without a message or a crash.

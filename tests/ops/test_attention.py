@@ -85,7 +85,7 @@ def check(device: str, values: list[np.ndarray], mask: np.ndarray | None = None,
     want = np_attention(*values, mask, **kwargs)
     wide = "float64" if dtype == "float64" else "float32"
     limit = bound(EPS[wide], *values, mask, **kwargs) + (spacing(want, dtype) if dtype != "float32" else 0)
-    if path == "cooperative":  # weights of 16 bits
+    if path.startswith("cooperative"):  # weights of 16 bits
         limit = limit + EPS[dtype] * 2 * np.abs(values[2]).max()
     assert_within(to_numpy(y), want, limit, f"{dtype} on {device}")
     if not gradients:

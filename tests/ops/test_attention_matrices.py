@@ -18,23 +18,22 @@ HALVES = ["float16", "bfloat16"]
 UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-7}  # of a weight: bfloat16 is cut off, not rounded
 
 
-@pytest.fixture(autouse=True)
-def matrices(vulkan: str) -> Iterator[str]:
+def lists_matrices() -> bool:
+    found = [d for d in vkml.devices() if str(d.device) == "vulkan:0" and d.usable]
+    return bool(found) and "bfloat16" in str(vkml.device_info("vulkan:0")["cooperative_matrices"])
+
+
+@pytest.fixture(autouse=True, params=["cooperative", "cooperative_shared"] if lists_matrices() else ["emulated"])
+def matrices(vulkan: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """The row of attention.path to force."""
-    row = "cooperative"
-    if refusal(vulkan, row):
-        row = "emulated"
-        if refusal(vulkan, row):
-            pytest.skip("the emulation needs 24 KiB of shared memory")
+    row: str = request.param
     _core._force_attention_path(row)
-    yield row
+    x = vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=vulkan)
+    if (found := chosen(lambda: attention(x, x, x))) == row:
+        yield row
     _core._force_attention_path("")
-
-
-def refusal(device: str, row: str) -> bool:
-    x = vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=device)
-    _core._force_attention_path(row)
-    return chosen(lambda: attention(x, x, x)) != row
+    if found != row:
+        pytest.skip(f"{row} does not fit the device")
 
 
 def chosen(call: Any, site: str = "attention.path") -> str:
@@ -223,6 +222,28 @@ def test_gradients_through_strides_and_alone(matrices: str, vulkan: str, rng: np
     for strided, packed, alone in zip(*found, strict=True):
         assert_same_bits(strided, packed, "strided and packed")
         assert_same_bits(packed[1:2], alone, "one of a batch")
+
+
+def test_the_backward_says_why_not_the_first_form(matrices: str, vulkan: str, rng: np.random.Generator) -> None:
+    """By itself a device takes the best form that it has; a form that is asked for gives the reason of the others."""
+    xs = [tensor(a, "bfloat16", vulkan, True) for a in arrays(rng, "bfloat16", *heads(1, 1, 40, 40, 64, 64))]
+    g = vkml.ones((1, 1, 40, 64), dtype="bfloat16", device=vulkan)
+
+    def last() -> dict[str, Any]:
+        vkml.record_decisions()
+        vkml.grad([attention(*xs)], xs, [g])
+        vkml.stop_recording_decisions()
+        return [d for d in vkml.decisions() if d["site"] == "attention_backward.path"][-1]
+
+    asked = last()
+    if matrices != "cooperative":
+        assert asked["chose"] == matrices and asked["because"] == "another path is asked for by name", asked
+    _core._force_attention_path("")
+    own = last()
+    if matrices == "emulated":
+        assert own["chose"] == "wide" and own["because"] == "the device has no such cooperative matrices", own
+    elif own["chose"] != "cooperative":
+        assert own["chose"] == "cooperative_shared" and own["because"].startswith("the device cannot make"), own
 
 
 def test_gradients_that_other_kernels_make(vulkan: str, rng: np.random.Generator) -> None:

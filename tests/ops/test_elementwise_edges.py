@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import INTEGERS, assert_within, dtype_name, spacing, tensor, to_numpy
-from test_elementwise import erf, erfc, gelu, sigmoid
+from test_elementwise import erf, erfc, gelu, normal_cdf, sigmoid
 
 import vkml
 
@@ -345,6 +345,27 @@ def test_gradients_at_kinks(device: str) -> None:
     assert grad_of(vkml.round, [0.5, 2], device) == [0, 0]
     assert grad_of(lambda x: x % 3.0, [5, 7], device) == [1, 1]
     assert grad_of(lambda x: 7.0 % x, [3, 4], device) == [-2, -1]
+
+
+def test_slope_of_gelu(device: str) -> None:
+    """Within 8 ulp of its terms, and the rounding of x x in the exponent."""
+    x = np.concatenate([np.linspace(-13, 13, 20001), np.linspace(-1, 1, 5001)]).astype(np.float32)
+    v = x.astype(np.float64)
+    bell, cdf = v * np.exp(v * v / -2) / math.sqrt(2 * math.pi), normal_cdf(v)
+    leaf = tensor(x, device=device, requires_grad=True)
+    (got,) = vkml.grad([vkml.gelu(leaf)], [leaf], [tensor(np.full(x.shape, -2, np.float32), device=device)])
+    allowed = (8 + v * v / 2) * spacing(2 * (cdf + np.abs(bell)), "float32") + 2.0**-125
+    assert_within(to_numpy(got), -2 * (cdf + bell), allowed)
+    assert np.isnan(grad_of(vkml.gelu, [INF, -INF, NAN], device)).all()
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu", "silu", "mish", "tanh", "sigmoid"])
+def test_the_gradient_of_an_activation_is_one_dispatch(name: str, vulkan: str) -> None:
+    x = tensor([1.0, -2.0], device=vulkan, requires_grad=True)
+    y, g = getattr(vkml, name)(x), tensor([3.0, 4.0], device=vulkan)
+    with vkml.profiler.profile(vulkan) as p:
+        vkml.grad([y], [x], [g])
+    assert len(p.records) == 1
 
 
 def test_broadcast_gradients_have_their_shapes(device: str) -> None:

@@ -21,6 +21,7 @@ struct Limits {
     std::uint32_t max_grid[3] = {65535, 65535, 65535};
     std::uint32_t shared_memory = 16384;
     std::uint32_t subgroup_size = 1, min_subgroup_size = 1, max_subgroup_size = 1;
+    bool subgroups_of_32 = false;  // kernels with cooperative matrices get them, whatever subgroup_size is
     std::uint64_t max_allocation = UINT64_MAX;
     std::uint64_t total_memory = 0;
     std::uint32_t compute_units = 0;             // 0: the device does not say

@@ -20,6 +20,7 @@ constexpr const char* kNames[] = {
     "VKML_MATMUL_PRECISION",
     "VKML_GEMM_KERNEL",
     "VKML_GEMM_DB",
+    "VKML_GEMM_PARTS",
     "VKML_GEMV",
     "VKML_GEMM_SPLITK",
     "VKML_GEMM_SPLITK_SPLITS",

@@ -16,7 +16,7 @@ constexpr std::uint32_t kChunks = 4;        // CHUNKS of every module, but for f
 constexpr std::uint32_t kSmallGroup = 128;  // several short rows share one, and every device allows it
 constexpr std::uint32_t kAcrossRows = 32;
 constexpr std::uint32_t kNarrowest = 32;    // invocations of a row before each takes more pieces
-constexpr std::uint32_t kLongLanes = 1024;  // invocations on a row that does not fit
+constexpr std::uint32_t kLongLanes = 1024;  // the most invocations on a row that does not fit
 constexpr std::uint64_t kPartTiles = 2;     // rounds of those in one part of it
 constexpr std::uint64_t kMostParts = 512;
 constexpr std::uint64_t kWideMost = 300000;  // elements of the longest row that one workgroup reads alone
@@ -30,19 +30,27 @@ struct Problem {
     bool across;
     std::uint32_t across_rows;
     std::uint32_t threads;  // the most
-    std::uint32_t chunks;   // pieces an invocation holds of a long row
+    std::uint32_t lanes;    // invocations on a long row, as far as the device has them
+    std::uint32_t chunks;   // pieces an invocation holds of it
     int only;               // a forced structure, or -1
     bool packed_f32;        // one row behind the other, in 16-byte pieces
     std::span<const RowWide> wide;
 
     std::uint32_t most_lanes() const { return across ? kSmallGroup / across_rows : threads; }
-    std::uint32_t long_lanes() const { return std::min(most_lanes(), kLongLanes); }
+    std::uint32_t long_lanes() const { return std::min(most_lanes(), lanes); }
 };
 
-/// CHUNKS of the modules for long rows: as much as the registers of 1024 invocations take beside the work.
-std::uint32_t long_chunks(DType dtype, bool second) {
-    if (dtype != DType::f32) return kChunks;
-    return second ? 5 : 11;
+/// Invocations on a long row and the pieces that each holds at once, at most CHUNKS of the modules.
+struct LongRow {
+    std::uint32_t lanes, chunks;
+};
+
+/// Where elements come one an access, or nothing of a row need stay, several small workgroups hide each other's waits.
+LongRow long_row(const RowKernels& kernels, const RowArgs& args, DType dtype, bool vector) {
+    const bool f32 = dtype == DType::f32, across = args.inner != 1;
+    if (kernels.reduces && !across) return {vector ? 512u : f32 ? 256u : kLongLanes, kChunks};
+    if (!f32 || (!vector && !across && args.second == 0)) return {kLongLanes, kChunks};
+    return {kLongLanes, args.second != 0 ? 5u : 11u};
 }
 
 /// Rows that keep the device busy with a workgroup each: a split reads them once more from memory.
@@ -203,24 +211,18 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
     const auto rank = static_cast<std::uint32_t>(layout.rank);
     const auto parameters = float_parameters ? 1u : 0u;
     if (on.backend().synchronous()) {
-        on.launch(*kernels.resident, x.dtype(), Spec{1, 1, 0, 0, 1, rank, 1, parameters, flag, 0, 1}, Grid{}, args,
+        on.launch(*kernels.resident, x.dtype(), Spec{1, 1, 0, 0, 1, rank, 1, parameters, flag, 0, 1, 0}, Grid{}, args,
                   reads, writes);
         return;
     }
     const Limits& limits = on.limits();
-    Problem p{args.rows,
-              args.cols,
-              static_cast<std::uint32_t>(16 / itemsize(x.dtype())),
-              args.inner != 1,
-              1,
-              most_threads(limits),
-              long_chunks(x.dtype(), args.second != 0),
-              forced.load(),
-              false,
-              kernels.wide};
+    const auto width = static_cast<std::uint32_t>(16 / itemsize(x.dtype()));
+    const bool vector = vectorises(args, layout.rank, width, float_parameters);
+    const LongRow row = long_row(kernels, args, x.dtype(), vector);
+    Problem p{args.rows, args.cols,  width,         args.inner != 1, 1,           most_threads(limits),
+              row.lanes, row.chunks, forced.load(), false,           kernels.wide};
     p.across_rows =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(std::uint64_t{args.inner}), kAcrossRows));
-    const bool vector = vectorises(args, layout.rank, p.width, float_parameters);
     const std::uint32_t given = (args.weight != 0 ? 1u : 0u) | (args.bias != 0 ? 2u : 0u);
     p.packed_f32 = x.dtype() == DType::f32 && rank == 1 && vector && !float_parameters;
     const std::size_t structure = choose(kernels.site, op, structures, p, limits);
@@ -230,8 +232,10 @@ void launch_rows(std::string_view op, const RowKernels& kernels, const Tensor& x
         return;
     }
     const Geometry g = geometry(p, structure);
-    const Spec spec{g.threads, g.lanes, p.across ? 1u : 0u,       vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
-                    flag,      given,   g.slots(p.across, limits)};
+    const bool unit = args.x_step == 1 && args.inner == 1;
+    const Spec spec{
+        g.threads, g.lanes, p.across ? 1u : 0u,        vector ? 1u : 0u, g.chunks, rank, g.parts, parameters,
+        flag,      given,   g.slots(p.across, limits), unit ? 1u : 0u};
     const Grid grid = linear_grid(ceil_div(args.rows, g.threads / g.lanes) * (structure == kSplit ? g.parts : 1));
     if (structure == kSplit)
         launch_split(on, kernels, x.dtype(), spec, grid, args, g.parts, reads, writes);

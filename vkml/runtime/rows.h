@@ -23,6 +23,7 @@ struct RowKernels {
     std::string_view site;
     const Kernel *resident, *looped, *partial, *apply;
     std::span<const RowWide> wide = {};
+    bool reduces = false;  // rows are reduced only: nothing of them need stay in registers
 };
 
 /// Where the rows along axes [axis, axis + count) of a tensor lie. `rank` is 0 when the arguments cannot say it: pack

@@ -51,9 +51,9 @@ Problem place(const Call& call);
 Spec spec_of(const Call& call, const Problem& p, std::uint64_t last = 0);
 
 /// Rows of the table attention.path.
-enum class Path : std::uint8_t { tiled, split, cooperative, emulated, wide, narrow, composed };
+enum class Path : std::uint8_t { tiled, split, cooperative, cooperative_shared, emulated, wide, narrow, composed };
 Path choose_path(const Call& call, const Problem& p);
-/// Of the table attention_backward.path, on Vulkan: cooperative, emulated, wide or narrow.
+/// Of the table attention_backward.path, on Vulkan: cooperative, cooperative_shared, emulated, wide or narrow.
 Path choose_backward(const Call& call, const Problem& p);
 
 /// Writes lse ([B, H, G L], f32 or f64) unless it is undefined.

@@ -18,9 +18,12 @@ void delta_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 void backward_cpu(const void* args, DType dtype, const Spec& spec, Grid grid);
 
 inline constexpr Kernel wide_kernel{"attention", spv::attention_wide};
-/// Up to 64 and up to 128 columns, on cooperative matrices and with those emulated.
+/// Up to 64 and up to 128 columns, on cooperative matrices: their sums become operands in registers, or through shared
+/// memory; and with the matrices emulated.
 inline constexpr Kernel coopmat_kernels[] = {{"attention_coopmat", spv::attention_coopmat_64},
                                              {"attention_coopmat", spv::attention_coopmat_128}};
+inline constexpr Kernel shared_kernels[] = {{"attention_coopmat", spv::attention_coopmat_64_shared},
+                                            {"attention_coopmat", spv::attention_coopmat_128_shared}};
 inline constexpr Kernel emulated_kernels[] = {{"attention_coopmat", spv::attention_coopmat_64_emulated},
                                               {"attention_coopmat", spv::attention_coopmat_128_emulated}};
 inline constexpr Kernel narrow_kernel{"attention", spv::attention_narrow, forward_cpu};
@@ -36,6 +39,10 @@ inline constexpr Kernel coopmat_query_kernels[] = {{"attention_coopmat_query", s
                                                    {"attention_coopmat_query", spv::attention_coopmat_query_128}};
 inline constexpr Kernel coopmat_key_kernels[] = {{"attention_coopmat_key", spv::attention_coopmat_key_64},
                                                  {"attention_coopmat_key", spv::attention_coopmat_key_128}};
+inline constexpr Kernel shared_query_kernels[] = {{"attention_coopmat_query", spv::attention_coopmat_query_64_shared},
+                                                  {"attention_coopmat_query", spv::attention_coopmat_query_128_shared}};
+inline constexpr Kernel shared_key_kernels[] = {{"attention_coopmat_key", spv::attention_coopmat_key_64_shared},
+                                                {"attention_coopmat_key", spv::attention_coopmat_key_128_shared}};
 inline constexpr Kernel emulated_query_kernels[] = {
     {"attention_coopmat_query", spv::attention_coopmat_query_64_emulated},
     {"attention_coopmat_query", spv::attention_coopmat_query_128_emulated}};

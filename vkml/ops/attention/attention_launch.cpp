@@ -21,18 +21,19 @@ std::uint64_t groups(std::int64_t batches, std::int64_t rows, std::int64_t tile)
 }
 Address address(const Tensor& t) { return t.defined() ? t.address() : 0; }
 
-/// Rows of a tile: kernels are compiled for these (BM in the .slang files).
 /// Whether the kernels on cooperative matrices are those for more than 64 columns.
 bool has_many_columns(const Problem& p) { return p.E > 64 || p.Ev > 64; }
 
+/// Rows of a tile: kernels are compiled for these (BM and WARPS in the .slang files).
 std::int64_t tile_rows(const Problem& p, Path path) {
     if (path == Path::cooperative) return has_many_columns(p) ? 128 : 64;
-    return path == Path::wide ? 64 : 32;
+    return path == Path::cooperative_shared || path == Path::wide ? 64 : 32;
 }
 
 const Kernel& kernel_of(const Problem& p, Path path) {
     const bool wide = has_many_columns(p);
     if (path == Path::cooperative) return coopmat_kernels[wide];
+    if (path == Path::cooperative_shared) return shared_kernels[wide];
     if (path == Path::emulated) return emulated_kernels[wide];
     return path == Path::wide ? wide_kernel : narrow_kernel;
 }
@@ -104,6 +105,8 @@ BackwardKernels backward_kernels(const Call& call, const Problem& p) {
     switch (choose_backward(call, p)) {
         case Path::cooperative:
             return {&coopmat_query_kernels[wide], &coopmat_key_kernels[wide], 64};
+        case Path::cooperative_shared:
+            return {&shared_query_kernels[wide], &shared_key_kernels[wide], 64};
         case Path::emulated:
             return {&emulated_query_kernels[wide], &emulated_key_kernels[wide], 32};
         case Path::wide:

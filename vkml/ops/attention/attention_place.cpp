@@ -157,18 +157,20 @@ const char* refuses_matrices(const Choice& c, const Limits& limits, Path path) {
 }
 
 /// What both passes on cooperative matrices need of the device.
-const char* refuses_matrix_device(const Choice& c, const Limits& limits) {
+const char* refuses_matrix_device(const Choice& c, const Limits& limits, Path path) {
     if (!has_cooperative_matrices(limits, c.call->query.dtype())) return "the device has no such cooperative matrices";
-    if (!limits.matrix_conversions) return "the device cannot make operands of sums in registers";
-    if (limits.subgroup_size != 32) return "the device's subgroups are not of 32";
+    if (path == Path::cooperative && !limits.matrix_conversions)
+        return "the device cannot make operands of sums in registers";
+    if (!limits.subgroups_of_32) return "the device has no subgroups of 32";
     if (limits.max_workgroup_invocations < 256 || limits.shared_memory < kMatrixShared)
         return "256 invocations and 48 KiB of shared memory are needed";
     return nullptr;
 }
 
+template <Path path>
 const char* refuses_cooperative(const Choice& c, const Limits& limits) {
-    if (const char* why = refuses_matrices(c, limits, Path::cooperative)) return why;
-    return refuses_matrix_device(c, limits);
+    if (const char* why = refuses_matrices(c, limits, path)) return why;
+    return refuses_matrix_device(c, limits, path);
 }
 
 const char* refuses_emulated(const Choice& c, const Limits& limits) {
@@ -188,10 +190,14 @@ const char* refuses_wide(const Choice& c, const Limits& limits) {
 
 const char* refuses_narrow(const Choice& c, const Limits& limits) { return refuses_vulkan(c, limits, Path::narrow); }
 
-constexpr Variant<Choice> kTable[] = {
-    {"tiled", refuses_tiled},       {"split", refuses_split}, {"cooperative", refuses_cooperative},
-    {"emulated", refuses_emulated}, {"wide", refuses_wide},   {"narrow", refuses_narrow},
-    {"composed", never<Choice>}};
+constexpr Variant<Choice> kTable[] = {{"tiled", refuses_tiled},
+                                      {"split", refuses_split},
+                                      {"cooperative", refuses_cooperative<Path::cooperative>},
+                                      {"cooperative_shared", refuses_cooperative<Path::cooperative_shared>},
+                                      {"emulated", refuses_emulated},
+                                      {"wide", refuses_wide},
+                                      {"narrow", refuses_narrow},
+                                      {"composed", never<Choice>}};
 
 const char* refuses_wide_backward(const Choice& c, const Limits& limits) {
     const int name = forced.load(std::memory_order_relaxed);
@@ -218,9 +224,10 @@ const char* refuses_matrix_backward(const Choice& c, Path path) {
     return c.p->rows() <= 32 && c.p->S <= 32 ? "no more rows than a narrow tile has" : nullptr;
 }
 
+template <Path path>
 const char* refuses_cooperative_backward(const Choice& c, const Limits& limits) {
-    if (const char* why = refuses_matrix_backward(c, Path::cooperative)) return why;
-    return refuses_matrix_device(c, limits);
+    if (const char* why = refuses_matrix_backward(c, path)) return why;
+    return refuses_matrix_device(c, limits, path);
 }
 
 const char* refuses_emulated_backward(const Choice& c, const Limits& limits) {
@@ -229,11 +236,14 @@ const char* refuses_emulated_backward(const Choice& c, const Limits& limits) {
     return refuses_matrix_backward(c, Path::emulated);
 }
 
-constexpr Variant<Choice> kBackwardTable[] = {{"cooperative", refuses_cooperative_backward},
-                                              {"emulated", refuses_emulated_backward},
-                                              {"wide", refuses_wide_backward},
-                                              {"narrow", never<Choice>}};
-constexpr Path kBackwardPaths[] = {Path::cooperative, Path::emulated, Path::wide, Path::narrow};
+constexpr Variant<Choice> kBackwardTable[] = {
+    {"cooperative", refuses_cooperative_backward<Path::cooperative>},
+    {"cooperative_shared", refuses_cooperative_backward<Path::cooperative_shared>},
+    {"emulated", refuses_emulated_backward},
+    {"wide", refuses_wide_backward},
+    {"narrow", never<Choice>}};
+constexpr Path kBackwardPaths[] = {Path::cooperative, Path::cooperative_shared, Path::emulated, Path::wide,
+                                   Path::narrow};
 
 }  // namespace
 

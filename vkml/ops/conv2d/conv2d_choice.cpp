@@ -66,7 +66,7 @@ bool asked_for(Path self) { return wanted() && wanted()->path == self; }
 /// The list of a device's cooperative matrices has the one that the kernels are written for.
 bool has_coopmat(DType dtype, const Limits& limits) {
     return (dtype == DType::f16 || dtype == DType::bf16) && has_cooperative_matrices(limits, dtype) &&
-           limits.min_subgroup_size == 32 && limits.max_subgroup_size == 32;
+           limits.subgroups_of_32;
 }
 
 const char* refuses_pointwise(const Problem& p, const Limits& limits) {

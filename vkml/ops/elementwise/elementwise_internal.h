@@ -29,10 +29,6 @@ VKML_INTERNAL_UNARY(strictly_inside)
 VKML_INTERNAL_UNARY(leaky_relu_slope)
 VKML_INTERNAL_UNARY(elu_slope)
 VKML_INTERNAL_UNARY(elu_curvature)
-VKML_INTERNAL_UNARY(gelu_slope)
-VKML_INTERNAL_UNARY(gelu_tanh_slope)
-VKML_INTERNAL_UNARY(silu_slope)
-VKML_INTERNAL_UNARY(mish_slope)
 #undef VKML_INTERNAL_UNARY
 
 #define VKML_INTERNAL_BINARY(name) \
@@ -43,7 +39,17 @@ VKML_INTERNAL_BINARY(pow_log)
 VKML_INTERNAL_BINARY(relu_backward)
 VKML_INTERNAL_BINARY(tanh_backward)
 VKML_INTERNAL_BINARY(sigmoid_backward)
+VKML_INTERNAL_BINARY(gelu_backward)
+VKML_INTERNAL_BINARY(gelu_tanh_backward)
+VKML_INTERNAL_BINARY(silu_backward)
+VKML_INTERNAL_BINARY(mish_backward)
 #undef VKML_INTERNAL_BINARY
+
+/// Second derivatives, composed.
+Tensor gelu_curvature(const Tensor& x);
+Tensor gelu_tanh_curvature(const Tensor& x);
+Tensor silu_curvature(const Tensor& x);
+Tensor mish_curvature(const Tensor& x);
 
 /// The target as it was: same memory, and the history it has now. What the tape remembers of an in-place operator's
 /// input.

@@ -9,29 +9,7 @@ namespace {
 
 constexpr Kernel unary_kernel{"unary", spv::unary, unary_cpu};
 
-// Second derivatives, composed.
 Tensor normal_density(const Tensor& x) { return mul(exp(mul(square(x), -0.5)), 0.39894228040143267794); }
-Tensor gelu_curvature(const Tensor& x) { return mul(normal_density(x), sub(2, square(x))); }
-
-Tensor gelu_tanh_curvature(const Tensor& x) {
-    const Tensor x2 = square(x);
-    const Tensor s = sigmoid(mul(x, add(mul(x2, 0.07135481627260024), 1.5957691216057308)));
-    const Tensor v = add(mul(x2, 0.21406444881780072), 1.5957691216057308);
-    const Tensor t = mul(s, sub(1, s));
-    const Tensor inner = add(mul(sub(1, mul(s, 2)), square(v)), mul(x, 0.42812889763560144));
-    return mul(t, add(mul(v, 2), mul(x, inner)));
-}
-
-Tensor silu_curvature(const Tensor& x) {
-    const Tensor s = sigmoid(x);
-    return mul(mul(s, sub(1, s)), add(mul(x, sub(1, mul(s, 2))), 2));
-}
-
-Tensor mish_curvature(const Tensor& x) {
-    const Tensor t = tanh(softplus(x)), s = sigmoid(x), u = sub(1, square(t));
-    // slope = t + x u s, with t' = u s, u' = -2 t u s, s' = s (1 - s).
-    return mul(mul(u, s), add(mul(x, sub(sub(1, s), mul(mul(t, s), 2))), 2));
-}
 
 using Gradient = Tensor (*)(const Tensor& x, const Tensor& y, const Tensor& g, const Scalar& p, const Scalar& q);
 
@@ -54,6 +32,28 @@ constexpr Line lines[] = {
 };
 
 }  // namespace
+
+Tensor gelu_curvature(const Tensor& x) { return mul(normal_density(x), sub(2, square(x))); }
+
+Tensor gelu_tanh_curvature(const Tensor& x) {
+    const Tensor x2 = square(x);
+    const Tensor s = sigmoid(mul(x, add(mul(x2, 0.07135481627260024), 1.5957691216057308)));
+    const Tensor v = add(mul(x2, 0.21406444881780072), 1.5957691216057308);
+    const Tensor t = mul(s, sub(1, s));
+    const Tensor inner = add(mul(sub(1, mul(s, 2)), square(v)), mul(x, 0.42812889763560144));
+    return mul(t, add(mul(v, 2), mul(x, inner)));
+}
+
+Tensor silu_curvature(const Tensor& x) {
+    const Tensor s = sigmoid(x);
+    return mul(mul(s, sub(1, s)), add(mul(x, sub(1, mul(s, 2))), 2));
+}
+
+Tensor mish_curvature(const Tensor& x) {
+    const Tensor t = tanh(softplus(x)), s = sigmoid(x), u = sub(1, square(t));
+    // slope = t + x u s, with t' = u s, u' = -2 t u s, s' = s (1 - s).
+    return mul(mul(u, s), add(mul(x, sub(sub(1, s), mul(mul(t, s), 2))), 2));
+}
 
 DType unary_dtype(UnaryOp op, DType input) {
     const Line& line = lines[static_cast<int>(op)];

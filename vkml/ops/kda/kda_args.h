@@ -105,7 +105,8 @@ struct KdaSlot {
     uint32_t r, a, gs,
         b;  // residuals [64][vp]; attention [64][64], later its gradient; sum of log_decay [kp]; beta [64], then scale
     uint32_t kk, s, du, ds,
-        d_o;  // backward only: KK, state before the tile [kp][vp], gradients of U, of the state after, of the output
+        d_o;  // backward only: KK, state before the tile [kp][vp], gradients of U, of the state after, of the output;
+              // from s on, once they are used: k and q from a block's start, k to its end [64][kp] each
     uint32_t dq, dk;  // backward of grouped heads only: sums over the group
     uint32_t size;
 };
@@ -130,6 +131,7 @@ KDA_FUNCTION KdaSlot kdaSlot(uint32_t kp, uint32_t vp, bool keep, bool grouped) 
     s.ds = s.du + 64 * vp;
     s.d_o = s.ds + kp * vp;
     s.dq = s.d_o + 64 * vp;
+    if (s.dq < s.s + 192 * kp) s.dq = s.s + 192 * kp;
     s.dk = s.dq + 64 * kp;
     s.size = !keep ? s.kk : grouped ? s.dk + 64 * kp : s.dq;
     return s;

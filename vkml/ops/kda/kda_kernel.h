@@ -3,6 +3,7 @@
 #include "vkml/ops/kda/kda_combine.spv.h"
 #include "vkml/ops/kda/kda_decode.spv.h"
 #include "vkml/ops/kda/kda_epilogue.spv.h"
+#include "vkml/ops/kda/kda_epilogue_wide.spv.h"
 #include "vkml/ops/kda/kda_prepare.spv.h"
 #include "vkml/ops/kda/kda_prepare_wide.spv.h"
 #include "vkml/ops/kda/kda_reverse.spv.h"
@@ -37,6 +38,8 @@ inline constexpr Kernel reverse_wide_kernel{"kda_reverse", spv::kda_reverse_wide
 inline constexpr Kernel reverse_half_kernel{"kda_reverse", spv::kda_reverse_half, reverse_cpu};
 inline constexpr Kernel reverse_narrow_kernel{"kda_reverse", spv::kda_reverse_narrow, reverse_cpu};
 inline constexpr Kernel epilogue_kernel{"kda_epilogue", spv::kda_epilogue, epilogue_cpu};
+inline constexpr Kernel epilogue_deep_kernel{"kda_epilogue", spv::kda_epilogue_deep, epilogue_cpu};
+inline constexpr Kernel epilogue_wide_kernel{"kda_epilogue", spv::kda_epilogue_wide, epilogue_cpu};
 inline constexpr Kernel decode_kernel{"kda_decode", spv::kda_decode, decode_cpu};
 
 /// Positions of the specialization constants: innermost strides, then what only the CPU takes this way.

@@ -24,13 +24,14 @@ std::uint32_t widths_of(const Problem& p, std::int64_t tiles, bool keep) {
 
 /// Variants of the steps, and value columns of a workgroup of the scans.
 struct Path {
-    const Kernel *prepare, *scan, *reverse;
+    const Kernel *prepare, *scan, *reverse, *epilogue;
     std::uint32_t scan_columns, reverse_columns;
 };
-constexpr Path kPaths[] = {{&prepare_wide_kernel, &scan_deep_kernel, &reverse_wide_kernel, 16, 32},
-                           {&prepare_wide_kernel, &scan_wide_kernel, &reverse_wide_kernel, 16, 32},
-                           {&prepare_kernel, &scan_half_kernel, &reverse_half_kernel, 16, 16},
-                           {&prepare_kernel, &scan_narrow_kernel, &reverse_narrow_kernel, 8, 8}};
+constexpr Path kPaths[] = {
+    {&prepare_wide_kernel, &scan_deep_kernel, &reverse_wide_kernel, &epilogue_deep_kernel, 16, 32},
+    {&prepare_wide_kernel, &scan_wide_kernel, &reverse_wide_kernel, &epilogue_wide_kernel, 16, 32},
+    {&prepare_kernel, &scan_half_kernel, &reverse_half_kernel, &epilogue_kernel, 16, 16},
+    {&prepare_kernel, &scan_narrow_kernel, &reverse_narrow_kernel, &epilogue_kernel, 8, 8}};
 
 std::atomic<int> forced_path{-1};
 bool other_forced(int path) {
@@ -227,7 +228,7 @@ void Launcher::epilogue(const Slab& slab, const KdaGradients& out) {
                       heads_packed(p_),
                       word(slab.head0)};
     const Spec spec = spec_of(p_, {query_.s[3], key_.s[3], value_.s[3], decay_.s[3]}, slab.tiles, true);
-    stream_.launch(epilogue_kernel, p_.dtype, spec, {word(slab.heads / p_.group() * slab.tiles)}, a,
+    stream_.launch(*kPaths[path_].epilogue, p_.dtype, spec, {word(slab.heads / p_.group() * slab.tiles)}, a,
                    {query_.tensor, key_.tensor, decay_.tensor},
                    {workspace_, out.query, out.key, out.value, out.log_decay, out.beta});
 }

@@ -19,6 +19,7 @@ namespace vkml {
 namespace {
 
 constexpr std::uint32_t kThreads = 128;
+constexpr std::uint32_t kPieces = 4;  // of 16 bytes, an invocation of nll_backward_pieces
 
 constexpr Kernel nll_kernel{"nll", spv::nll, nll_cpu};
 constexpr Kernel nll_backward_kernel{"nll_backward", spv::nll_backward, nll_backward_cpu};
@@ -85,7 +86,7 @@ Tensor backward(const NllProblem& p, const Tensor& gradient, const Shape& shape,
         args.multiplier = classes.multiplier, args.shift = classes.shift;
     }
     on.launch(pieces ? nll_backward_pieces_kernel : nll_backward_kernel, dtype, Spec{logits.defined() ? 1u : 0u},
-              linear_grid(ceil_div(args.count, pieces ? width * kThreads : kThreads)), args,
+              linear_grid(ceil_div(args.count, pieces ? kPieces * width * kThreads : kThreads)), args,
               {logits, statistics.peak, statistics.log_sum, g, p.target, p.weight}, {dx});
     return dx;
 }

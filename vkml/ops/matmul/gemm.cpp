@@ -169,6 +169,7 @@ Tensor gemm(std::string_view op, const Tensor& a, const Tensor& b, const Tensor&
     Stream& on = stream_of(a);
     const PrecisionChoice precision = choose_precision(op, p.problem, a.device(), on.limits(), on.dispatch_count());
     p.problem.precision = precision.precision;
+    p.problem.no_parts = refuses_parts(p.problem, on);
     if (precision.round) p.a = rounded_to_bf16(a), p.b = rounded_to_bf16(b);
     fold_batch(p, batch);
     if (!a.device().is_cpu()) turn_columns(p);

@@ -71,6 +71,12 @@ const char* cannot_high(const GemmProblem& p, const Limits& limits, Pipeline pip
     return cannot_tile(p, limits, pipeline);
 }
 
+const char* cannot_parts(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    if (p.dtype != DType::f32 || p.precision != Precision::highest) return "only f32 in highest is cut into parts";
+    if (const char* reason = lacks_cooperative(limits, DType::bf16)) return reason;
+    return cannot_tile(p, limits, pipeline);
+}
+
 const char* cannot_split(const GemmProblem& p, const Limits&, Pipeline pipeline);
 
 const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
@@ -107,6 +113,11 @@ const char* cannot(const GemmProblem& p, const Limits& limits, Pipeline pipeline
         case Pipeline::high:
         case Pipeline::high_small:
             return cannot_high(p, limits, pipeline);
+        case Pipeline::parts:
+        case Pipeline::parts_small:
+        case Pipeline::parts_tiny:
+        case Pipeline::parts_few:
+            return cannot_parts(p, limits, pipeline);
         default:
             if (p.dtype != DType::f32) return "the large tiles are for f32";
             if (const char* reason = cannot_tile(p, limits, pipeline)) return reason;
@@ -162,8 +173,11 @@ const char* cannot_split(const GemmProblem& p, const Limits& limits, Pipeline pi
 
 // What is not worth it, when the choice is free -----------------------------------------------------------------------
 
+constexpr const char* kByParts = "N and K give many rows to bf16 parts, and a row alone has their bits";
+
 const char* unwise_gemv(const GemmProblem& p, const Limits&, Pipeline) {
     if (gemv_is_off()) return "VKML_GEMV is OFF";
+    if (!p.no_parts) return kByParts;
     const bool chained = !is_wide(p.dtype) && p.precision != Precision::exact;
     if (p.n != 1 && (chained || p.m != 1)) return "N is not 1";
     if (!p.k_packed) return "an operand is not packed along K, so lanes over K would not read neighbours";
@@ -171,7 +185,10 @@ const char* unwise_gemv(const GemmProblem& p, const Limits&, Pipeline) {
 }
 
 /// One row takes the order of many rows, so that it has their bits: gemv, with its own, is for one column.
-const char* unwise_columns(const GemmProblem& p, const Limits&, Pipeline) { return p.n == 1 ? "N is 1" : nullptr; }
+const char* unwise_columns(const GemmProblem& p, const Limits&, Pipeline) {
+    if (!p.no_parts) return kByParts;
+    return p.n == 1 ? "N is 1" : nullptr;
+}
 
 /// A vector of outputs that gemv does not read well, and too few terms to share: tiles would be 31 parts of 32 empty.
 const char* unwise_thin(const GemmProblem& p, const Limits&, Pipeline) {
@@ -268,6 +285,29 @@ const char* unwise_high(const GemmProblem& p, const Limits& limits, Pipeline sel
     return unwise_tile(p, limits, self, self == Pipeline::high ? kFull : 0.25, 0.5);
 }
 
+/// Time of a product in tiles of bf16 parts, as the busiest unit has it: a tile alone keeps its matrices less busy, and
+/// a small one cuts its operands for fewer products. From runs on an H200.
+double parts_time(const GemmProblem& p, const Limits& limits, Pipeline pipeline) {
+    const Tile t = tile_of(pipeline);
+    const double load = std::ceil(tiles(p, t) / units(limits)), alone = load < 2 ? 1.6 : 1;
+    return load * t.m * t.n * alone *
+           (pipeline == Pipeline::parts         ? 1.0
+            : pipeline == Pipeline::parts_small ? 1.12
+                                                : 2.1);
+}
+const char* unwise_parts(const GemmProblem& p, const Limits& limits, Pipeline self) {
+    if (p.no_parts) return p.no_parts;
+    for (const Pipeline other : {Pipeline::parts_small, Pipeline::parts_tiny})
+        if (other > self && !cannot_tile(p, limits, other) &&
+            parts_time(p, limits, other) < parts_time(p, limits, self))
+            return "smaller tiles end sooner";
+    return nullptr;
+}
+const char* unwise_parts_few(const GemmProblem& p, const Limits&, Pipeline) {
+    if (p.no_parts) return p.no_parts;
+    return p.m > 16 ? "M is above 16" : nullptr;
+}
+
 const char* unwise_split_k(const GemmProblem& p, const Limits& limits, Pipeline) {
     if (split_k_is_off()) return "VKML_GEMM_SPLITK is OFF";
     if (static_cast<double>(tiles32(p)) >= 2 * units(limits)) return "the output tiles fill the device";
@@ -286,6 +326,10 @@ constexpr Row kTable[] = {
     {Pipeline::naive, unwise_thin},
     {Pipeline::high, unwise_high},
     {Pipeline::high_small, unwise_high},
+    {Pipeline::parts_few, unwise_parts_few},
+    {Pipeline::parts, unwise_parts},
+    {Pipeline::parts_small, unwise_parts},
+    {Pipeline::parts_tiny, unwise_parts},
     {Pipeline::coopmat_wide, unwise_coopmat_wide},
     {Pipeline::coopmat_large, unwise_coopmat_large},
     {Pipeline::coopmat, unwise_coopmat},
@@ -355,8 +399,7 @@ const char* lacks_cooperative(const Limits& limits, DType dtype) {
     if (emulates_cooperative()) return nullptr;
     if (!has_cooperative_matrices(limits, dtype))
         return "the device lists no 16x16x16 cooperative matrices of this dtype with f32 sums";
-    if (limits.min_subgroup_size != 32 || limits.max_subgroup_size != 32)
-        return "the kernel is written for subgroups of 32";
+    if (!limits.subgroups_of_32) return "the device has no subgroups of 32";
     return nullptr;
 }
 
@@ -419,6 +462,8 @@ Choice choose_gemm(std::string_view op, const GemmProblem& problem, Device devic
     if (tuned >= 0) {
         const auto pipeline = static_cast<Pipeline>(tuned);
         const char* refusal = cannot(problem, limits, pipeline);
+        if (!refusal && is_parts(pipeline) != !problem.no_parts)
+            refusal = "it adds in another order than few rows would";
         if (!refusal) {
             log.choose(pipeline, "measured best by python -m vkml tune");
             return chosen(pipeline, problem, limits);

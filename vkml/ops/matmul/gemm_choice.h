@@ -6,6 +6,7 @@
 #include "vkml/core/device.h"
 #include "vkml/ops/matmul/precision.h"
 #include "vkml/runtime/backend.h"
+#include "vkml/runtime/stream.h"
 
 /// Which pipeline a product takes on a GPU: operators.md's rules as a table, the first row that fits wins.
 namespace vkml {
@@ -32,8 +33,12 @@ enum class Pipeline : std::uint8_t {
     split_k_coopmat_small,
     high,
     high_small,
+    parts,  // f32 from three bf16 parts
+    parts_small,
+    parts_tiny,
+    parts_few,  // rows
 };
-inline constexpr int kPipelines = 21;
+inline constexpr int kPipelines = 25;
 std::string_view pipeline_name(Pipeline pipeline);
 
 /// What the choice may look at.
@@ -44,6 +49,7 @@ struct GemmProblem {
     bool k_packed = false;                      // both operands have unit stride along k
     bool a_along = false, b_along = false;      // the operand has unit stride along k
     bool a_aligned = false, b_aligned = false;  // packed along one axis, lines and all else multiples of 16 bytes
+    const char* no_parts = nullptr;             // why it is not computed from bf16 parts; null: it is
 };
 
 /// Extents of a workgroup's tile, and what of it a device must have.
@@ -69,6 +75,8 @@ struct Packs {
 };
 Packs packs(const GemmProblem& problem, Pipeline pipeline);
 bool is_cooperative(Pipeline pipeline);
+/// They have an order of sums, and so bits, of their own.
+bool is_parts(Pipeline pipeline);
 
 /// Terms that are added in one chain before a sum of chains takes over, in all pipelines but gemv and the cooperative
 /// ones: a multiple of 32, and the fewest chains that keep equal terms, the worst of ordinary data, inside the bound.
@@ -93,6 +101,10 @@ struct PrecisionChoice {
 PrecisionChoice choose_precision(std::string_view op, const GemmProblem& problem, Device device, const Limits& limits,
                                  std::uint64_t dispatch);
 
+/// Why a product in `highest` is not computed from bf16 parts, or null. It depends on N, K and the device and not on M,
+/// so that a row alone has the bits of the row in its matrix.
+const char* refuses_parts(const GemmProblem& problem, Stream& on);
+
 /// Why the device has no cooperative matrices for 16-bit operands of this dtype, or null.
 const char* lacks_cooperative(const Limits& limits, DType dtype);
 
@@ -108,6 +120,9 @@ bool is_forced_for_tests();
 /// What the environment says of gemv and split K.
 bool gemv_is_off();
 bool split_k_is_off();
+/// Products from bf16 parts: on any device with the matrices, or never.
+bool parts_are_forced();
+bool parts_are_off();
 std::uint32_t forced_splits();
 
 /// The winner that `python -m vkml tune` stored for this device and class of shapes, or -1.

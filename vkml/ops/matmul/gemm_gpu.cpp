@@ -167,6 +167,7 @@ void launch_gemm_gpu(Stream& on, const Product& p) {
     for_outer_axes(p, [&](const GemmArgs& args) {
         if (choice.pipeline == Pipeline::high || choice.pipeline == Pipeline::high_small)
             return launch_high(on, p, args, choice.pipeline);
+        if (choice.pipeline == Pipeline::parts_few) return launch_parts_few(on, p, args);
         if (is_split(choice.pipeline) || choice.parts > 1) return launch_split(on, p, args, choice);
         if (choice.pipeline < Pipeline::split_k) return launch_plain(on, p, args, choice.pipeline);
         GemmArgs ready = args;

@@ -30,6 +30,14 @@ Tile tile_of(Pipeline pipeline) {
             return {128, 128, 32, 256, 2 * 128 * 9 * 16};
         case Pipeline::high_small:
             return {64, 64, 32, 128, 2 * 64 * 9 * 16};
+        case Pipeline::parts:
+            return {64, 128, 16, 128, (64 + 128) * 7 * 16 + 16};
+        case Pipeline::parts_small:
+            return {64, 64, 32, 128, 2 * (64 + 64) * 7 * 16 + 16};
+        case Pipeline::parts_tiny:
+            return {32, 32, 64, 128, (32 * 25 + 64 * 13) * 16 + 16};
+        case Pipeline::parts_few:
+            return {16, 16, 16, 256, 8 * (16 * 7 * 2 + 2 * 64) * 16 + 16};
         default:
             return {64, 64, 16, 64, 16 * (68 + 68) * 4};
     }
@@ -42,6 +50,8 @@ bool is_split(Pipeline pipeline) {
 }
 
 bool is_cooperative(Pipeline pipeline) { return pipeline >= Pipeline::coopmat && pipeline <= Pipeline::high_small; }
+
+bool is_parts(Pipeline pipeline) { return pipeline >= Pipeline::parts; }
 
 namespace {
 

@@ -11,6 +11,8 @@
 #include "vkml/ops/matmul/gemm_large.spv.h"
 #include "vkml/ops/matmul/gemm_pack.spv.h"
 #include "vkml/ops/matmul/gemm_pack_args.h"
+#include "vkml/ops/matmul/gemm_parts.spv.h"
+#include "vkml/ops/matmul/gemm_parts_few.spv.h"
 #include "vkml/ops/matmul/gemm_split_both.spv.h"
 #include "vkml/ops/matmul/gemm_split_both_args.h"
 #include "vkml/ops/matmul/gemm_split_columns.spv.h"
@@ -45,6 +47,18 @@ constexpr Kernel coopmat_small[] = {{"gemm_coopmat", spv::gemm_coopmat_small_nn}
 constexpr Kernel coopmat_few[] = {{"gemm_coopmat", spv::gemm_coopmat_few_nn},
                                   {"gemm_coopmat", spv::gemm_coopmat_few_nt},
                                   {"gemm_coopmat", spv::gemm_coopmat_few_tn}};
+constexpr Kernel parts[] = {
+    {"gemm_parts", spv::gemm_parts_nn}, {"gemm_parts", spv::gemm_parts_nt}, {"gemm_parts", spv::gemm_parts_tn}};
+constexpr Kernel parts_small[] = {{"gemm_parts", spv::gemm_parts_small_nn},
+                                  {"gemm_parts", spv::gemm_parts_small_nt},
+                                  {"gemm_parts", spv::gemm_parts_small_tn}};
+constexpr Kernel parts_tiny[] = {{"gemm_parts", spv::gemm_parts_tiny_nn},
+                                 {"gemm_parts", spv::gemm_parts_tiny_nt},
+                                 {"gemm_parts", spv::gemm_parts_tiny_tn}};
+// Of operands that lie as they like, too.
+constexpr Kernel parts_few[] = {{"gemm_parts_few", spv::gemm_parts_few_nn},
+                                {"gemm_parts_few", spv::gemm_parts_few_nt},
+                                {"gemm_parts_few", spv::gemm_parts_few_any}};
 constexpr Kernel pack_copy{"gemm_pack", spv::gemm_pack_copy}, pack_bf16{"gemm_pack", spv::gemm_pack_bf16},
     pack_halves{"gemm_pack", spv::gemm_pack_halves}, split_lines{"gemm_split_lines", spv::gemm_split_lines},
     split_both{"gemm_split_both", spv::gemm_split_both}, peak{"gemm_peak", spv::gemm_peak};
@@ -54,8 +68,8 @@ constexpr Kernel split_columns[] = {{"gemm_split_columns", spv::gemm_split_colum
                                     {"gemm_split_columns", spv::gemm_split_columns_4096}};
 constexpr Kernel high{"gemm_high", spv::gemm_high}, high_small{"gemm_high", spv::gemm_high_small};
 
-constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small,
-                                       coopmat_few,      &high,         &high_small};
+constexpr CooperativeKernels on_device{coopmat_nn_nt_tn, coopmat_large, coopmat_wide, coopmat_small, coopmat_few, &high,
+                                       &high_small,      parts,         parts_small,  parts_tiny};
 std::atomic<const CooperativeKernels*> emulated{nullptr};
 
 const CooperativeKernels& cooperative() {
@@ -82,6 +96,12 @@ const Kernel* kernels_of(Pipeline pipeline) {
             return cooperative().coopmat_small;
         case Pipeline::split_k_coopmat_small:
             return cooperative().coopmat_few;
+        case Pipeline::parts:
+            return cooperative().parts;
+        case Pipeline::parts_small:
+            return cooperative().parts_small;
+        case Pipeline::parts_tiny:
+            return cooperative().parts_tiny;
         default:
             return small;
     }
@@ -157,8 +177,8 @@ Tensor ready_operand(Stream& on, const Product& p, GemmArgs& args, Pipeline pipe
     const Tile tile = tile_of(pipeline);
     GemmPackArgs pack = pack_args(args, first);
     pack.depth = static_cast<std::uint32_t>(p.problem.k);  // the first operand's copy has changed args.k
-    pack.lines_padded = round_up(pack.lines, first ? tile.m : tile.n);
-    pack.depth_padded = round_up(pack.depth, std::max(32u, tile.k));
+    pack.lines_padded = round_up(pack.lines, std::max(kPackLines, first ? tile.m : tile.n));
+    pack.depth_padded = round_up(pack.depth, std::max(kPackDepth, tile.k));
     const bool rounds = rounds_to_bf16(p, pipeline);
     const DType dtype = rounds ? DType::bf16 : p.problem.dtype;
     const Tensor copy = empty({static_cast<std::int64_t>(pack.batch), static_cast<std::int64_t>(pack.lines_padded),
@@ -206,6 +226,18 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
     rest.a += static_cast<Address>(first.m * args.a_row) * itemsize(dtype);
     rest.c += std::uint64_t{first.m} * args.n * itemsize(dtype);
     on.launch_rest(kernels_of(kRest)[layout], dtype, spec, grid_of(kRest, rest.m), rest, {a, b, p.bias}, {c});
+}
+
+void launch_parts_few(Stream& on, const Product& p, const GemmArgs& args) {
+    const Tile tile = tile_of(Pipeline::parts_few);
+    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
+                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), args.batch};
+    const bool vectors = p.problem.a_along && p.problem.a_aligned && p.problem.b_aligned;
+    const Kernel& kernel = parts_few[!vectors ? 2 : p.problem.b_along ? 1 : 0];
+    // Rows that the kernel reads and adds: registers that one row does not need would cost it workgroups.
+    const std::uint32_t rows = args.m <= 4 ? 4 : args.m <= 8 ? 8 : tile.m;
+    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation), rows}, grid, args, {p.a, p.b, p.bias},
+              {p.c});
 }
 
 namespace {

@@ -13,6 +13,8 @@ std::size_t operand_itemsize(const Product& p, Pipeline pipeline);
 /// One launch of tiles over `parts` parts of K, into `c`. f32 sums if they are parts, else the product's type.
 void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts, bool sums,
                   const Tensor& a, const Tensor& b, const Tensor& c);
+/// A few rows of f32 from bf16 parts, operands where they lie.
+void launch_parts_few(Stream& on, const Product& p, const GemmArgs& args);
 /// f32 through halves, one matrix of the batch after another.
 void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline);
 
@@ -21,6 +23,7 @@ void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pi
 struct CooperativeKernels {
     const Kernel *coopmat, *coopmat_large, *coopmat_wide, *coopmat_small, *coopmat_few;
     const Kernel *high, *high_small;
+    const Kernel *parts, *parts_small, *parts_tiny;
     std::uint32_t units = 0;  // multiprocessors that share out the tiles; 0: as many as the device has
 };
 /// For tests: kernels that need no cooperative matrices, on a device that has none; null ends it.

@@ -32,7 +32,11 @@ constexpr std::string_view kNames[kPipelines] = {"gemv",
                                                  "gemm_split_k_coopmat",
                                                  "gemm_split_k_coopmat_small",
                                                  "gemm_high",
-                                                 "gemm_high_small"};
+                                                 "gemm_high_small",
+                                                 "gemm_parts",
+                                                 "gemm_parts_small",
+                                                 "gemm_parts_tiny",
+                                                 "gemm_parts_few"};
 
 /// "gemm_" may be left out. -1: no such name.
 int find_pipeline(std::string_view name) {
@@ -54,7 +58,7 @@ Mode read_mode(std::string_view name) {
 
 /// The environment's wishes, read once.
 struct Wishes {
-    Mode gemv = read_mode("VKML_GEMV"), split = read_mode("VKML_GEMM_SPLITK");
+    Mode gemv = read_mode("VKML_GEMV"), split = read_mode("VKML_GEMM_SPLITK"), parts = read_mode("VKML_GEMM_PARTS");
     int kernel = -1;
     bool db = setting_on("VKML_GEMM_DB");
     std::uint32_t splits = 4;
@@ -97,6 +101,8 @@ int forced_pipeline() {
 bool is_forced_for_tests() { return forced_index.load(std::memory_order_relaxed) >= 0; }
 bool gemv_is_off() { return wishes().gemv == Mode::off; }
 bool split_k_is_off() { return wishes().split == Mode::off; }
+bool parts_are_forced() { return wishes().parts == Mode::forced; }
+bool parts_are_off() { return wishes().parts == Mode::off; }
 std::uint32_t forced_splits() { return wishes().splits; }
 
 void force_gemm(std::string_view name) {

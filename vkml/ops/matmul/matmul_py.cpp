@@ -48,6 +48,11 @@ Examples
         "set_float32_matmul_precision", [](const std::string& word) { set_float32_matmul_precision(word); },
         "precision"_a, R"(Sets how products are summed: exact, highest, high or medium.
 
+exact: blocks of 32 in a pairwise tree without FMA, the same bits on every device. highest, the default: float32 FMA in a
+fixed order, or on GPUs whose matrix units are fast enough for it, large products from three bfloat16 parts of each
+operand, all 24 bits (VKML_GEMM_PARTS=OFF in the environment keeps FMAs). high: float32 as two float16 halves, with
+errors like those of FMAs; highest where there are no cooperative matrices. medium: operands rounded to bfloat16.
+
 Examples
 --------
 >>> vkml.set_float32_matmul_precision("exact")

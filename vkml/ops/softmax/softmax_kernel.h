@@ -24,9 +24,13 @@ inline constexpr Kernel softmax_statistics_resident{"softmax_resident", spv::sof
 inline constexpr Kernel softmax_statistics_looped{"softmax_looped", spv::softmax_statistics_looped};
 inline constexpr Kernel softmax_statistics_partial{"softmax_partial", spv::softmax_statistics_partial};
 inline constexpr Kernel softmax_statistics_apply{"softmax_apply", spv::softmax_statistics_apply};
-inline constexpr RowKernels softmax_statistics_rows{"softmax_statistics.rows", &softmax_statistics_resident,
-                                                    &softmax_statistics_looped, &softmax_statistics_partial,
-                                                    &softmax_statistics_apply};
+inline constexpr RowKernels softmax_statistics_rows{"softmax_statistics.rows",
+                                                    &softmax_statistics_resident,
+                                                    &softmax_statistics_looped,
+                                                    &softmax_statistics_partial,
+                                                    &softmax_statistics_apply,
+                                                    {},
+                                                    true};
 
 inline constexpr Kernel softmax_backward_resident{"softmax_backward_resident", spv::softmax_backward_resident,
                                                   softmax_backward_cpu};

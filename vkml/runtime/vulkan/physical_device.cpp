@@ -142,6 +142,7 @@ Limits limits_of(const InstanceApi& api, const PhysicalDevice& d) {
     l.subgroup_size = d.vulkan11.subgroupSize;
     l.min_subgroup_size = d.vulkan13.minSubgroupSize ? d.vulkan13.minSubgroupSize : l.subgroup_size;
     l.max_subgroup_size = d.vulkan13.maxSubgroupSize ? d.vulkan13.maxSubgroupSize : l.subgroup_size;
+    l.subgroups_of_32 = d.has_subgroups_of_32();
     l.max_allocation = d.sparse()
                            ? std::min<std::uint64_t>(v.sparseAddressSpaceSize, d.vulkan13.maxBufferSize)
                            : std::min<std::uint64_t>(d.vulkan11.maxMemoryAllocationSize, d.vulkan13.maxBufferSize);
@@ -209,6 +210,19 @@ int PhysicalDevice::rank() const {
 
 bool PhysicalDevice::has_extension(const char* name) const {
     return std::find(extensions.begin(), extensions.end(), name) != extensions.end();
+}
+
+bool PhysicalDevice::takes_subgroup_size() const {
+    return features.vulkan13.subgroupSizeControl &&
+           (vulkan13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+           std::uint64_t{vulkan13.maxComputeWorkgroupSubgroups} * vulkan13.minSubgroupSize >=
+               properties.limits.maxComputeWorkGroupInvocations;
+}
+
+bool PhysicalDevice::has_subgroups_of_32() const {
+    const std::uint32_t least = vulkan13.minSubgroupSize ? vulkan13.minSubgroupSize : vulkan11.subgroupSize;
+    const std::uint32_t most = vulkan13.maxSubgroupSize ? vulkan13.maxSubgroupSize : vulkan11.subgroupSize;
+    return least <= 32 && most >= 32 && (least == most || takes_subgroup_size());
 }
 
 bool PhysicalDevice::unified() const {

@@ -38,6 +38,10 @@ struct PhysicalDevice {
     bool sparse() const {
         return features.core.features.sparseBinding && (queue.queueFlags & VK_QUEUE_SPARSE_BINDING_BIT);
     }
+    /// Compute pipelines can ask for a subgroup size, whatever their workgroup.
+    bool takes_subgroup_size() const;
+    /// They get subgroups of 32 if they ask, or always.
+    bool has_subgroups_of_32() const;
     /// Host and device share their memory.
     bool unified() const;
     /// Bytes of all device-local heaps.

@@ -20,6 +20,8 @@ std::size_t hash(const Kernel& kernel, DType dtype, const Spec& spec) {
     return h ^ h >> 32;
 }
 
+constexpr std::uint32_t kCooperativeMatrixCapability = 6022;
+
 /// What storing elements of this type takes, which modules do not always declare.
 const char* missing_storage(const Limits& limits, DType dtype) {
     if (itemsize(dtype) == 2 && !limits.f16_storage) return "storageBuffer16BitAccess";
@@ -95,9 +97,17 @@ const Spirv& Pipelines::module_for(const Kernel& kernel, DType dtype) const {
     return *module;
 }
 
-// Full subgroups can be asked for only when they divide the workgroup; the size itself is the driver's choice.
+// The subgroup size to ask for; 0: the driver's choice. Kernels on cooperative matrices are written for 32.
+std::uint32_t Pipelines::asked_subgroup(const Spirv& module) const {
+    if (!device_.physical.limits.subgroups_of_32 || !device_.physical.takes_subgroup_size()) return 0;
+    const auto other = [](std::uint32_t capability) { return capability != kCooperativeMatrixCapability; };
+    return refused_capability(module.code, other) >= 0 ? 32 : 0;
+}
+
+// Full subgroups can be asked for only when they divide the workgroup.
 VkPipelineShaderStageCreateFlags Pipelines::stage_flags(const Spirv& module, const Spec& spec) const {
-    const std::uint32_t x = local_size_x(module.code, spec), subgroup = device_.physical.limits.subgroup_size;
+    const std::uint32_t x = local_size_x(module.code, spec), asked = asked_subgroup(module);
+    const std::uint32_t subgroup = asked ? asked : device_.physical.limits.subgroup_size;
     const bool safe = device_.physical.features.vulkan13.computeFullSubgroups && x && x % subgroup == 0;
     return safe ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0;
 }
@@ -143,6 +153,10 @@ VkPipeline Pipelines::build(const Kernel& kernel, DType dtype, const Spec& spec)
                                          .pMapEntries = map.data(),
                                          .dataSize = spec.values().size_bytes(),
                                          .pData = spec.values().data()};
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .pNext = nullptr,
+        .requiredSubgroupSize = asked_subgroup(module)};
     const std::string entry(kernel.name);
     const bool statistics = device_.physical.features.executable_properties.pipelineExecutableInfo;
     const VkComputePipelineCreateInfo info{
@@ -150,7 +164,7 @@ VkPipeline Pipelines::build(const Kernel& kernel, DType dtype, const Spec& spec)
         .pNext = nullptr,
         .flags = statistics ? VkPipelineCreateFlags{VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR} : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                  .pNext = nullptr,
+                  .pNext = subgroup.requiredSubgroupSize ? &subgroup : nullptr,
                   .flags = stage_flags(module, spec),
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = shader,

@@ -44,6 +44,7 @@ class Pipelines {
     void check_limits(const Kernel& kernel, const Spirv& module, const Spec& spec) const;
     VkResult create_module(const Spirv& module, VkShaderModule& shader) const;
     VkPipeline build(const Kernel& kernel, DType dtype, const Spec& spec);
+    std::uint32_t asked_subgroup(const Spirv& module) const;
     VkPipelineShaderStageCreateFlags stage_flags(const Spirv& module, const Spec& spec) const;
 
     LogicalDevice& device_;

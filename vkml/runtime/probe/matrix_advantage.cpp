@@ -1,0 +1,64 @@
+#include "vkml/runtime/probe/matrix_advantage.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include "vkml/core/error.h"
+#include "vkml/runtime/log.h"
+#include "vkml/runtime/probe/peak_fma.spv.h"
+#include "vkml/runtime/probe/peak_fma_args.h"
+#include "vkml/runtime/probe/peak_matrix.spv.h"
+#include "vkml/runtime/registry.h"
+
+namespace vkml {
+namespace {
+
+constexpr std::uint32_t kThreads = 128, kRounds = 1024, kMost = 16384;
+constexpr Kernel fma{"peak_fma", spv::peak_fma, nullptr}, matrix{"peak_matrix", spv::peak_matrix, nullptr};
+// Of a workgroup: 32 FMAs of an invocation, and eight products of 16x16x16 of a subgroup, a round.
+constexpr double kFmaWork = 2.0 * 32 * kThreads * kRounds;
+constexpr double kMatrixWork = 2.0 * 16 * 16 * 16 * 8 * (kThreads / 32.0) * kRounds;
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Operations per second of one run, which grows to two milliseconds or more, so that launching it costs little.
+double rate(Stream& on, const Kernel& kernel, double work, const Tensor& target, std::uint32_t& groups) {
+    for (;;) {
+        const PeakFmaArgs args{target.address(), 0.999f, 0.001f};
+        const double begin = seconds();
+        on.launch(kernel, DType::none, Spec{kThreads, kRounds}, Grid{groups, 1, 1}, args, {}, {target});
+        on.wait(on.submit());
+        const double took = seconds() - begin;
+        if (took > 2e-3 || groups >= kMost) return work * groups / took;
+        groups *= 2;
+    }
+}
+
+double measure(Stream& on) {
+    const Unrecorded outside(on);
+    const Tensor target = empty({std::int64_t{kMost} * kThreads}, DType::f32, on.device());
+    std::uint32_t fma_groups = 64, matrix_groups = 64;
+    double plain = 0, matrices = 0;
+    for (int turn = 0; turn < 3; turn++) {
+        plain = std::max(plain, rate(on, fma, kFmaWork, target, fma_groups));
+        matrices = std::max(matrices, rate(on, matrix, kMatrixWork, target, matrix_groups));
+    }
+    log(LogLevel::info,
+        concat("f32 FMA ", plain * 1e-12, ", bf16 matrices ", matrices * 1e-12, " TFLOP/s from registers"));
+    return matrices / plain;
+}
+
+}  // namespace
+
+double matrix_advantage(Stream& on) {
+    static std::mutex mutex;
+    static std::map<int, double> measured;
+    const std::lock_guard lock(mutex);
+    const auto found = measured.find(on.device().index);
+    if (found != measured.end()) return found->second;
+    return measured[on.device().index] = measure(on);
+}
+
+}  // namespace vkml
