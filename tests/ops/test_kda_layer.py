@@ -172,6 +172,9 @@ def test_a_wrong_cache_is_refused_before_anything_changes(device, tokens):
             with pytest.raises(kind, match=f"^KimiDeltaAttention: cache: {text}"):
                 layer(x[:, :tokens], wrong)
             assert cache.state.tolist() == before and cache.length == 5
+        cache.length = np.int64(cache.length)
+        layer(x[:, :tokens], cache)
+        assert cache.length == 5 + tokens
 
 
 def test_gradients_end_where_the_cache_begins(device):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from .. import _core
@@ -293,7 +294,7 @@ class KimiDeltaAttention(Module):
             return
         if not isinstance(cache, KdaCache):
             raise _core.DTypeError(f"KimiDeltaAttention: cache: expected a KdaCache, got {type(cache).__name__}")
-        if not isinstance(cache.length, int):
+        if not isinstance(cache.length, Integral):
             raise _core.DTypeError(
                 f"KimiDeltaAttention: cache: expected a length that is an int, got {type(cache.length).__name__}"
             )
