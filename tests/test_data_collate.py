@@ -116,6 +116,8 @@ def test_errors_of_random_split():
         ),
         (lambda: random_split(dataset, [0.5, 0.4]), vkml.ShapeError, "lengths: expected whole numbers"),
         (lambda: random_split(dataset, [-1, 11]), vkml.ShapeError, "lengths: expected numbers >= 0"),
+        (lambda: random_split(dataset, 10), vkml.DTypeError, "lengths: expected a sequence of numbers, got 10"),
+        (lambda: random_split(dataset, None), vkml.DTypeError, "lengths: expected a sequence of numbers, got None"),
         (lambda: random_split(dataset, []), vkml.ShapeError, "lengths: expected numbers >= 0"),
         (lambda: random_split(dataset, ["a"]), vkml.ShapeError, "lengths: expected numbers >= 0"),
         (lambda: random_split(dataset, [10], seed=-1), vkml.ShapeError, "seed: expected a whole number >= 0"),
@@ -188,12 +190,18 @@ def test_items_that_do_not_fit():
         ([(1, 2), (1,)], vkml.ShapeError, "expected tuples of 2, got others"),
         ([{"a": 1}, {"b": 1}], vkml.ShapeError, r"expected dicts with the keys \['a'\], got others"),
         ([{"a": 1}, 3], vkml.ShapeError, "expected dicts with the keys"),
-        ([None, None], vkml.DTypeError, "expected tensors, arrays, numbers, .*, got NoneType"),
-        ([object()], vkml.DTypeError, "expected tensors, arrays, numbers, .*, got object"),
+        ([None, None], vkml.DTypeError, "expected tensors, arrays, numbers, .*, got None \\(NoneType"),
+        ([1, "a"], vkml.DTypeError, r"expected tensors, arrays, numbers, .*, got 'a' \(str\)"),
+        ([{"a": [[1, 2], [3]]}], vkml.DTypeError, r"expected tensors, .*, got \[\[1, 2\], \[3\]\] \(list\)"),
+        ([object()], vkml.DTypeError, "expected tensors, arrays, numbers, .*, got <object.*\\(object"),
         ([], vkml.ShapeError, "expected at least one item, got none"),
     ):
         with pytest.raises(kind, match=f"^collate: {text}"):
             default_collate(items)
+    for batch in (5, None, "ab", {"a": 1}):
+        text = f"batch: expected a sequence of items, got {type(batch).__name__}"
+        with pytest.raises(vkml.DTypeError, match=f"^default_collate: {text}"):
+            default_collate(batch)
     with pytest.raises(vkml.ShapeError, match=r"^collate: expected items of one shape"):
         list(DataLoader(Made(lambda i: np.ones(i)), 2))
 
@@ -277,6 +285,50 @@ def test_errors_of_the_loader():
             "generator: expected a numpy.random.Generator, got int; a number is given as seed",
         ),
         ({"collate_fn": 3}, vkml.DTypeError, "collate_fn: expected a callable, got int"),
+        ({"transform": 3}, vkml.DTypeError, "transform: expected a callable, got int"),
     ):
         with pytest.raises(kind, match=f"^DataLoader: {text}"):
             DataLoader([1], 1, **options)
+    for dataset in (None, 5, iter([1])):
+        with pytest.raises(vkml.DTypeError, match=r"^DataLoader: dataset: expected __len__ and __getitem__, got "):
+            DataLoader(dataset)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}])
+def test_a_transform_must_give_a_tuple(options):
+    for wrong in (None, np.ones(2), 3):
+        with pytest.raises(vkml.DTypeError, match=r"^DataLoader: transform: expected a tuple of arrays from it, got "):
+            list(DataLoader(ArrayDataset(np.arange(4)), 2, transform=lambda rng, batch, w=wrong: w, **options))
+    loader = DataLoader(ArrayDataset(np.arange(4)), 2, transform=lambda rng, batch: (x + 1 for x in batch), **options)
+    assert [x.tolist() for (x,) in loader] == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}])
+def test_workers_record_where_the_caller_does(options):
+    w, dataset = vkml.ones(1, requires_grad=True), ArrayDataset(np.arange(4))
+    by_items = DataLoader(dataset, 2, collate_fn=lambda items: w * 2, **options)
+    by_transform = DataLoader(dataset, 2, transform=lambda rng, batch: (w * 2,), **options)
+    for recorded in (True, False):
+        with vkml.set_grad_enabled(recorded):
+            assert {x.requires_grad for x in by_items} == {recorded}
+            assert {x.requires_grad for (x,) in by_transform} == {recorded}
+    assert (w * 2).requires_grad
+
+
+def test_indices_of_a_subset_are_ints():
+    dataset = TensorDataset(vkml.arange(3))
+    for wrong in (
+        [True, False, True],
+        np.array([True, False, True]),
+        [0.5],
+        "ab",
+        None,
+        1,
+        [[0]],
+        [[0], [1, 2]],
+        [2**70],
+    ):
+        with pytest.raises(vkml.DTypeError, match=r"^Subset: indices: expected a sequence of ints, got "):
+            Subset(dataset, wrong)
+    for right in ([], [2], (0, 1), range(2), np.array([1], np.uint8), vkml.tensor([1, 0])):
+        assert [int(x) for (x,) in Subset(dataset, right)] == [int(i) for i in right]

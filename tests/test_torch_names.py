@@ -96,6 +96,9 @@ def test_names_made_at_run_time():
         (lambda x: x.sum(axis=0, dim=1), vkml.DTypeError, "sum: dim: expected one value, got two"),
         (lambda x: vkml.cat([x], dim=0, axis=1), vkml.DTypeError, "cat: dim: expected one value, got two"),
         (lambda x: x.sum(0, axis=1), vkml.DTypeError, "sum: dim: expected one value, got two"),
+        (lambda x: vkml.unbind(x, axis=0, dim=1), vkml.DTypeError, "unbind: dim: expected one value, got two"),
+        (lambda x: x.unbind(axis=0, dim=1), vkml.DTypeError, "unbind: dim: expected one value, got two"),
+        (lambda x: x.unbind(dim=1, axis=1), vkml.DTypeError, "unbind: dim: expected one value, got two"),
         (lambda x: x.relu(axis=1), vkml.DTypeError, "relu: expected the arguments nothing, got axis"),
         (lambda x: vkml.sum(x, axes=1), vkml.DTypeError, "sum: expected the arguments input, dim, keepdim, got axes"),
         (lambda x: x.sum(axis=0, keepdims=3), vkml.DTypeError, "sum: keepdim: expected a bool, got int"),
@@ -261,6 +264,25 @@ def test_errors_of_meshgrid():
             call()
 
 
+def test_mixed_devices_are_refused_by_name(vulkan):
+    x, y = vkml.ones(2), vkml.ones(2, device=vulkan)
+    for name, call in (
+        ("vstack", lambda: vkml.vstack([x, y])),
+        ("hstack", lambda: vkml.hstack([x, y])),
+        ("meshgrid", lambda: vkml.meshgrid(x, y)),
+        ("isclose", lambda: vkml.isclose(x, y)),
+        ("allclose", lambda: x.allclose(y)),
+    ):
+        with pytest.raises(vkml.DeviceError, match=f"^{name}: expected tensors on one device, got cpu and vulkan:0"):
+            call()
+
+
+def test_a_grid_has_at_most_eight_axes():
+    assert vkml.meshgrid(*[vkml.ones(2)] * 8)[0].ndim == 8
+    with pytest.raises(vkml.ShapeError, match=r"^meshgrid: expected at most 8 tensors, got 9"):
+        vkml.meshgrid(*[vkml.ones(2)] * 9)
+
+
 # isclose, allclose --------------------------------------------------------------------------------------------------
 
 ODD = [0.0, -0.0, 1.0, 1.0 + 2**-23, 1.00002, -1.0, 1e-9, 3e38, np.inf, -np.inf, np.nan, 100.001]
@@ -293,10 +315,25 @@ def test_isclose_of_large_integers_and_mixed_dtypes(device):
     a = vkml.tensor([n, n], device=device)
     assert vkml.isclose(a, vkml.tensor([n, n + 1], device=device), rtol=0, atol=0).tolist() == [True, False]
     assert vkml.isclose(vkml.tensor([1, 2], device=device), made(device, [1.0, 2.5])).tolist() == [True, False]
+    x = vkml.tensor([2**24 + 1, -(2**24) - 1], device=device)
+    assert vkml.isclose(x, vkml.zeros_like(x), rtol=0, atol=2.0**24).tolist() == [False, False]
     assert vkml.allclose(made(device, [1 / 3], "float64"), made(device, [1 / 3])) is True
     assert vkml.allclose(vkml.zeros(0, device=device), vkml.zeros(0, device=device)) is True
     x = vkml.ones(2, device=device, requires_grad=True)
     assert not vkml.isclose(x, x).requires_grad
+
+
+@pytest.mark.parametrize(
+    "tolerances", [(1e-5, 1e-8), (0, 0), (0, 1), (0.5, 0), (0.75, 0), (1.25, 0), (0, 2.0**64), (0, 5e18)]
+)
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_isclose_of_extreme_integers(device, dtype, tolerances):
+    rtol, atol = tolerances
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    values = np.array([low, low + 1, low // 2, 0, 1, high // 2 + 1, high - 1, high], dtype)
+    a = vkml.tensor(values, device=device)
+    wanted = [[abs(int(x) - int(y)) <= atol + rtol * abs(int(y)) for y in values] for x in values]
+    assert vkml.isclose(a.reshape(-1, 1), a, rtol=rtol, atol=atol).tolist() == wanted
 
 
 @pytest.mark.torch
@@ -323,6 +360,11 @@ def test_errors_of_isclose(name):
         (lambda: function(x, x, atol=float("nan")), vkml.ShapeError, "atol: expected a number >= 0, got nan"),
         (lambda: function(x, x, atol="a"), vkml.DTypeError, "atol: expected a float, got str"),
         (lambda: function(x, x, equal_nan=1), vkml.DTypeError, "equal_nan: expected a bool, got int"),
+        (
+            lambda: function(x, vkml.ones(2, 3)),
+            vkml.ShapeError,
+            r"expected shapes that broadcast, got \(2,\) and \(2, 3\)",
+        ),
     ):
         with pytest.raises(kind, match=f"^{name}: {text}"):
             call()

@@ -33,7 +33,7 @@ PyObject* dim_name(PyObject* keyword) {
     return nullptr;
 }
 
-/// The keywords of a call with `axis` as `dim` and `keepdims` as `keepdim`; null where it has neither.
+/// The keywords of a call with `axis` as `dim` and `keepdims` as `keepdim`; null where it has neither, or has both.
 nb::object with_dim_names(PyObject* keywords) {
     const Py_ssize_t count = PyTuple_GET_SIZE(keywords);
     bool any = false;
@@ -43,6 +43,7 @@ nb::object with_dim_names(PyObject* keywords) {
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject* keyword = PyTuple_GET_ITEM(keywords, i);
         PyObject* other = dim_name(keyword);
+        if (other && nb::handle(keywords).attr("__contains__")(nb::handle(other)).is(nb::handle(Py_True))) return {};
         renamed.append(nb::handle(other ? other : keyword));
     }
     return nb::tuple(renamed);

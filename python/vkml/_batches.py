@@ -33,6 +33,19 @@ def _map_items(items: list[Any], join: Callable[[list[Any]], Any]) -> Any:
     return type(first)(*joined) if hasattr(first, "_fields") else tuple(joined)
 
 
+def _array(item: Any) -> np.ndarray:
+    try:
+        made = np.asarray(item)
+    except Exception:  # a list of lists of several lengths
+        made = np.empty((), object)
+    if made.dtype.kind in "OUSV":
+        raise _core.DTypeError(
+            "collate: expected tensors, arrays, numbers, strings, and dicts and tuples of them, "
+            f"got {item!r:.40} ({type(item).__name__})"
+        )
+    return made
+
+
 def _stacked(items: list[Any]) -> Any:
     if isinstance(items[0], (Mapping, tuple)):
         return _map_items(items, _stacked)
@@ -42,12 +55,7 @@ def _stacked(items: list[Any]) -> Any:
         parts: list[Any] = items
         stack: Callable = _core.stack
     else:
-        parts, stack = [np.asarray(x) for x in items], np.stack
-        if any(x.dtype.kind in "OUSV" for x in parts):
-            raise _core.DTypeError(
-                "collate: expected tensors, arrays, numbers, strings, and dicts and tuples of them, "
-                f"got {type(items[0]).__name__}"
-            )
+        parts, stack = [_array(x) for x in items], np.stack
     shapes = [tuple(x.shape) for x in parts]
     for shape in shapes:
         if shape != shapes[0]:

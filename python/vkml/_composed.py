@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,7 +34,9 @@ def _axis_for_dim(function: F) -> F:
 
     @functools.wraps(function)
     def named(*args: Any, **kwargs: Any) -> Any:
-        if "axis" in kwargs and "dim" not in kwargs:
+        if "axis" in kwargs:
+            if "dim" in kwargs:
+                raise _core.DTypeError(f"{function.__name__}: dim: expected one value, got two")
             kwargs["dim"] = kwargs.pop("axis")
         return function(*args, **kwargs)
 
@@ -261,7 +263,14 @@ def _tensors(op: str, tensors: Any) -> list[Tensor]:
     return found
 
 
+def _one_device(op: str, tensors: Sequence[Tensor]) -> None:
+    for x in tensors:
+        if x.device != tensors[0].device:
+            raise _core.DeviceError(f"{op}: expected tensors on one device, got {tensors[0].device} and {x.device}")
+
+
 def _joined(op: str, parts: list[Tensor], axis: int) -> Tensor:
+    _one_device(op, parts)
     first = parts[0].shape
     for x in parts[1:]:
         if len(x.shape) != len(first) or any(
@@ -322,8 +331,9 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
             raise _core.ShapeError(f"meshgrid: expected tensors of rank 0 or 1, got {x.shape}")
         if x.dtype != vectors[0].dtype:
             raise _core.DTypeError(f"meshgrid: expected one dtype, got {vectors[0].dtype} and {x.dtype}")
-        if x.device != vectors[0].device:
-            raise _core.DeviceError(f"meshgrid: expected one device, got {vectors[0].device} and {x.device}")
+    _one_device("meshgrid", vectors)
+    if len(vectors) > 8:
+        raise _core.ShapeError(f"meshgrid: expected at most 8 tensors, got {len(vectors)}")
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(axes) > 1:
         axes[:2] = 1, 0
@@ -349,17 +359,29 @@ def _close(op: str, input: Tensor, other: Tensor, rtol: float, atol: float, equa
             raise _core.ShapeError(f"{op}: {name}: expected a number >= 0, got {value!r:.40}")
     if not isinstance(equal_nan, (bool, np.bool_)):
         raise _core.DTypeError(f"{op}: equal_nan: expected a bool, got {type(equal_nan).__name__}")
+    _one_device(op, (input, other))
+    pairs = zip(reversed(input.shape), reversed(other.shape), strict=False)
+    if any(n != m and 1 not in (n, m) for n, m in pairs):
+        raise _core.ShapeError(f"{op}: expected shapes that broadcast, got {input.shape} and {other.shape}")
     input, other = input.detach(), other.detach()
     close = _core.equal(input, other)
+    if not (input.is_floating_point() or other.is_floating_point()):
+        return close | _close_integers(input.to(_core.int64), other.to(_core.int64), rtol, atol)
     if equal_nan:
         close = close | (_core.isnan(input) & _core.isnan(other))
-    if not (input.is_floating_point() or other.is_floating_point()):
-        wide = _core.int64  # float32 would not tell large ones apart
-    else:
-        wide = _core.float64 if _core.float64 in (input.dtype, other.dtype) else _core.float32
+    wide = _core.float64 if _core.float64 in (input.dtype, other.dtype) else _core.float32
     a, b = input.to(wide), other.to(wide)
     error = (a - b).abs()
     return close | (_core.isfinite(error) & (error <= b.abs() * rtol + atol))
+
+
+def _close_integers(a: Tensor, b: Tensor, rtol: float, atol: float) -> Tensor:
+    """|a - b| <= atol + rtol * |b| of int64: the differences are exact, the tolerances float32."""
+    error = _core.maximum(a, b) - _core.minimum(a, b)
+    bound = b.to(_core.float32).abs() * rtol + atol
+    near = (error >= 0) & ((error <= bound.clamp(max=2.0**63 - 2.0**39).to(_core.int64)) | (bound >= 2.0**63))
+    # From 2^63 on they have wrapped around.
+    return near | ((error < 0) & (error.to(_core.float32) + 2.0**64 <= bound))
 
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ._batches import batch_of, collate, items_of, takes_arrays, with_tensors
 from ._core import Tensor
 from ._creation import as_tensor
 from ._prefetch import ordered
+from .autograd import set_grad_enabled
 
 __all__ = [
     "ArrayDataset",
@@ -122,13 +123,23 @@ class Subset(Dataset):
     """
 
     def __init__(self, dataset: Any, indices: Sequence[int] | np.ndarray) -> None:
-        self.dataset, self.indices = dataset, np.asarray(indices, dtype=np.int64)
+        self.dataset, self.indices = dataset, _whole_numbers("Subset: indices", indices)
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def __getitem__(self, indices: Any) -> Any:
         return self.dataset[self.indices[indices]]
+
+
+def _whole_numbers(where: str, values: Any) -> np.ndarray:
+    try:
+        found = np.asarray(values)
+    except Exception:  # a list of lists of several lengths, a dataset
+        found = np.empty((0, 0), object)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise _core.DTypeError(f"{where}: expected a sequence of ints, got {values!r:.60}")
+    return found.astype(np.int64)
 
 
 def split(dataset: Any, fraction: float, seed: int = 0) -> tuple[Subset, Subset]:
@@ -168,8 +179,10 @@ def random_split(
     >>> len(train), len(test)
     (8, 2)
     """
-    n, given = len(dataset), list(lengths)
     _index("random_split: seed", seed, 0)
+    if isinstance(lengths, str) or not hasattr(lengths, "__iter__"):
+        raise _core.DTypeError(f"random_split: lengths: expected a sequence of numbers, got {lengths!r:.60}")
+    n, given = len(dataset), list(lengths)
     _check_generator("random_split", generator)
     if not given or not all(isinstance(x, (int, float, np.integer, np.floating)) and x >= 0 for x in given):
         raise _core.ShapeError(f"random_split: lengths: expected numbers >= 0, got {lengths!r:.80}")
@@ -199,6 +212,8 @@ def default_collate(batch: Sequence[Any], device: Any = None) -> Any:
     {'x': tensor([[1., 2.],
             [3., 4.]]), 'name': ['a', 'b']}
     """
+    if isinstance(batch, (str, bytes, Mapping)) or not hasattr(batch, "__iter__"):
+        raise _core.DTypeError(f"default_collate: batch: expected a sequence of items, got {type(batch).__name__}")
     return with_tensors(collate(list(batch)), device, device is not None)
 
 
@@ -292,8 +307,13 @@ class DataLoader:
             workers, prefetch = max(num_workers, 1), prefetch or 2 * num_workers
         _index("DataLoader: seed", seed, 0)
         _check_generator("DataLoader", generator)
-        if collate_fn is not None and not callable(collate_fn):
-            raise _core.DTypeError(f"DataLoader: collate_fn: expected a callable, got {type(collate_fn).__name__}")
+        for name, function in (("collate_fn", collate_fn), ("transform", transform)):
+            if function is not None and not callable(function):
+                raise _core.DTypeError(f"DataLoader: {name}: expected a callable, got {type(function).__name__}")
+        if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+            raise _core.DTypeError(
+                f"DataLoader: dataset: expected __len__ and __getitem__, got {type(dataset).__name__}"
+            )
         self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
         self.seed, self.device, self.transform = seed, device, transform
         self.prefetch, self.workers = prefetch, workers
@@ -334,14 +354,15 @@ class DataLoader:
         n, size = len(self.dataset), self.batch_size
         of_order, of_transform = self._generators(epoch)
         order = of_order.permutation(n) if self.shuffle else np.arange(n)
-        default = _core.get_default_device()  # a worker has no scopes of its own: it works in this one
+        # A worker has no scopes of its own: it works in these.
+        default, tracks = _core.get_default_device(), _core.is_grad_enabled()
         device = default if self.device is None else self.device
         collate_fn, transform = self.collate_fn, self.transform
         arrays = len(self) > 0 and collate_fn is None and self._takes_arrays()
 
         def read(i: int) -> Any:
             dataset, indices = _unwrapped(self.dataset, order[i * size : (i + 1) * size])
-            with default:
+            with default, set_grad_enabled(tracks):
                 if collate_fn is not None:
                     return collate_fn(items_of(dataset, indices))
                 return batch_of(dataset, indices, arrays)
@@ -349,9 +370,15 @@ class DataLoader:
         def change(batch: Any) -> Any:
             if transform is None:
                 return batch
-            with default:
+            with default, set_grad_enabled(tracks):
                 changed = transform(of_transform, batch)
-            return tuple(changed) if isinstance(batch, tuple) else changed
+            if not isinstance(batch, tuple):
+                return changed
+            if not isinstance(changed, (tuple, list, Iterator)):
+                raise _core.DTypeError(
+                    f"DataLoader: transform: expected a tuple of arrays from it, got {type(changed).__name__}"
+                )
+            return tuple(changed)
 
         def upload(batch: Any) -> Any:
             return with_tensors(batch, device, self.device is not None, collate_fn is None)

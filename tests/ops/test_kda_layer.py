@@ -150,6 +150,33 @@ def test_wrong_inputs(device):
     assert cache.length == 0
 
 
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_a_wrong_cache_is_refused_before_anything_changes(device, tokens):
+    layer = vkml.nn.KimiDeltaAttention(8, 2, 4, device=device)
+    x, cache = vkml.randn((1, 5, 8), device=device), layer.new_cache(1)
+    other = vkml.nn.KimiDeltaAttention(8, 2, 4, conv_size=6, device=device).new_cache(1)
+    with vkml.no_grad():
+        layer(x, cache)
+        parts = cache.state_dict()
+        for wrong, kind, text in (
+            (parts, vkml.DTypeError, "expected a KdaCache, got dict"),
+            (5, vkml.DTypeError, "expected a KdaCache, got int"),
+            (other, vkml.ShapeError, r"expected a conv_q of shape \(1, 8, 3\), got \(1, 8, 5\)"),
+            ({"conv_k": parts["conv_k"][:, :, 1:]}, vkml.ShapeError, r"expected a conv_k of shape \(1, 8, 3\), got"),
+            ({"conv_v": parts["conv_v"][:, :4]}, vkml.ShapeError, r"expected a conv_v of shape \(1, 8, 3\), got"),
+            ({"length": "a"}, vkml.DTypeError, "expected a length that is an int, got str"),
+        ):
+            if isinstance(wrong, dict) and wrong is not parts:
+                wrong = vkml.nn.KdaCache(**(parts | wrong))
+            before = cache.state.tolist()
+            with pytest.raises(kind, match=f"^KimiDeltaAttention: cache: {text}"):
+                layer(x[:, :tokens], wrong)
+            assert cache.state.tolist() == before and cache.length == 5
+        cache.length = np.int64(cache.length)
+        layer(x[:, :tokens], cache)
+        assert cache.length == 5 + tokens
+
+
 def test_gradients_end_where_the_cache_begins(device):
     layer = vkml.nn.KimiDeltaAttention(8, 2, 4, device=device)
     x = vkml.randn((1, 5, 8), device=device).requires_grad_()

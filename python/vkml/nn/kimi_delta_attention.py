@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from .. import _core
@@ -291,11 +292,24 @@ class KimiDeltaAttention(Module):
             raise _core.ShapeError(f"KimiDeltaAttention: x: expected shape (B, T, {self.hidden_size}), got {x.shape}")
         if cache is None:
             return
-        state = (x.shape[0], self.num_v_heads, self.head_dim, self.head_v_dim)
-        if tuple(cache.state.shape) != state:
-            raise _core.ShapeError(
-                f"KimiDeltaAttention: cache: expected a state of shape {state}, got {cache.state.shape}"
+        if not isinstance(cache, KdaCache):
+            raise _core.DTypeError(f"KimiDeltaAttention: cache: expected a KdaCache, got {type(cache).__name__}")
+        if not isinstance(cache.length, Integral):
+            raise _core.DTypeError(
+                f"KimiDeltaAttention: cache: expected a length that is an int, got {type(cache.length).__name__}"
             )
+        B, before = x.shape[0], self.conv_size - 1
+        keys, values = self.num_heads * self.head_dim, self.num_v_heads * self.head_v_dim
+        wanted = {
+            "state": (B, self.num_v_heads, self.head_dim, self.head_v_dim),
+            "conv_q": (B, keys, before),
+            "conv_k": (B, keys, before),
+            "conv_v": (B, values, before),
+        }
+        for name, shape in wanted.items():
+            got = getattr(cache, name).shape
+            if tuple(got) != shape:
+                raise _core.ShapeError(f"KimiDeltaAttention: cache: expected a {name} of shape {shape}, got {got}")
 
     def _mix(self, inputs: list[Any], cache: KdaCache | None, T: int) -> Tensor:
         if cache is None:

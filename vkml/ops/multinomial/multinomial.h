@@ -5,7 +5,7 @@
 /// Draws of categories: integer arithmetic alone decides, so the same draw gives the same samples on every device.
 namespace vkml {
 
-/// int64 indices (samples) or (rows, samples) into weights (n) or (rows, n), each as likely as its share of the row's
+/// Weights are read as float32. int64 indices (samples) or (rows, samples) into weights (n) or (rows, n), each as likely as its share of the row's
 /// sum. Without replacement no index comes twice, and they come in the order in which they are drawn (the race of
 /// exponential clocks of Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006); a
 /// single sample is drawn as with replacement.

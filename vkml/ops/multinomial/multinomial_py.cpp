@@ -10,7 +10,8 @@ VKML_PYTHON(multinomial) {
     constexpr const char* kDoc = R"(int64 indices into the last axis, each as likely as its weight's share of the row.
 
 Without replacement no index comes twice. A seed makes it a pure function of (seed, offset) and the weights, the same on
-every device; without one it takes the default generator's next draw.
+every device; without one it takes the default generator's next draw. Weights are read as float32: float64 ones beyond
+its range are not finite, or 0.
 
 Raises
 ------
