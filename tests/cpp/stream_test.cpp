@@ -345,6 +345,8 @@ TEST_F(StreamTest, UnrecordedWorkHappensOnceAndTheBarriersStay) {
             const Unrecorded again(stream);
             once = stream.allocate(kNeverRests);
             launch(b, {y}, {once}, 2);
+            launch(b, {once}, {once}, 2);
+            launch(b, {once}, {once}, 2);
             stream.await_host_read();
         }
         EXPECT_THROW(stream.await_host_read(), Error);

@@ -41,7 +41,11 @@ void CaptureLog::note_copy(const Storage& target, std::size_t target_offset, con
     commands_.push_back(command);
 }
 
-void CaptureLog::note_barrier() { commands_.push_back({.what = Command::What::barrier}); }
+void CaptureLog::note_barrier() {
+    // Unrecorded work brings barriers with nothing of the capture between them: one is enough.
+    if (!commands_.empty() && commands_.back().what == Command::What::barrier) return;
+    commands_.push_back({.what = Command::What::barrier});
+}
 
 void CaptureLog::redraw() {
     std::vector<Draw> fresh;
