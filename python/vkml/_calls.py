@@ -207,10 +207,30 @@ def overloads(function: Any) -> list[list[Parameter]]:
     return [[p._replace(type=owner) if p.name == "self" and not p.type else p for p in ps] for ps in found]
 
 
+def strange_name(all_wanted: list[list[Parameter]], kwargs: dict[str, Any]) -> str | None:
+    """What to say of a name given twice, or that no overload has: the names of the overload that is called by names."""
+    for wanted in all_wanted:
+        if twice := named_as(wanted, kwargs)[1]:
+            return f"{twice}: expected one value, got two"
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for wanted in all_wanted for p in wanted):
+        return None
+    known = {p.name for wanted in all_wanted for p in wanted}
+    strange = [k for k in kwargs if all(k in named_as(wanted, kwargs)[0] for wanted in all_wanted) and k not in known]
+    if not strange:
+        return None
+    variadic = inspect.Parameter.VAR_POSITIONAL
+    most = max(all_wanted, key=lambda wanted: (all(p.kind is not variadic for p in wanted), len(wanted)))
+    names = ", ".join(p.name for p in most if p.name != "self") or "nothing"
+    return f"expected the arguments {names}, got {strange[0]}"
+
+
 def explain(function: Any, args: list[Any], kwargs: dict[str, Any], _: Any, text: str) -> str:
     """Of the overload that takes as many arguments and fits most of them, the first that does not fit."""
+    all_wanted = overloads(function)
+    if strange := strange_name(all_wanted, kwargs):
+        return f"{operator_name(function)}: {strange}"
     best, problem = (False, -1), text
-    for wanted in overloads(function):
+    for wanted in all_wanted:
         bound, form = bind(wanted, args, kwargs)
         well_formed = form is None
         wrong = next((i for i, (p, v) in enumerate(bound) if not fits(v, p.type)), None)

@@ -168,3 +168,27 @@ def test_moments(device: str) -> None:
 def test_errors(device: str, call: object, error: str, text: str) -> None:
     with pytest.raises(getattr(vkml, error), match=text):
         call(device)  # type: ignore[operator]
+
+
+def test_draws_may_want_gradients(device: str) -> None:
+    like = vkml.zeros(2, 3, device=device)
+    for x in (
+        vkml.rand(2, 3, device=device, requires_grad=True),
+        vkml.randn((2, 3), device=device, requires_grad=True),
+        vkml.rand_like(like, requires_grad=True),
+        vkml.randn_like(like, requires_grad=True),
+    ):
+        assert x.requires_grad and x.is_leaf
+        (x * x).sum().backward()
+        assert vkml.equal(x.grad, 2 * x.detach()).all().item()
+    assert not vkml.randn(2, 3, device=device).requires_grad
+
+
+def test_a_name_that_no_form_has_is_named() -> None:
+    for call, name in (
+        (lambda: vkml.rand(2, bogus=1), "bogus"),
+        (lambda: vkml.randn(2, 3, generator=None), "generator"),
+        (lambda: vkml.rand(size=(2,)), "size"),
+    ):
+        with pytest.raises(vkml.DTypeError, match=f"expected the arguments shape, seed, .*, got {name}"):
+            call()

@@ -8,37 +8,50 @@ namespace {
 
 using Float = Tensor (*)(const Shape&, Draw, DType, Device);
 
+Tensor leaf(Tensor t, bool requires_grad) {
+    if (requires_grad) t.requires_grad_(true);
+    return t;
+}
+
 /// `rand(shape, ...)`, and before it `rand(2, 3, ...)`: two ints in a row are extents, never an extent and a seed.
 void bind_float(nb::module_& m, const char* name, Float f, const char* separate, const char* doc) {
     m.def(
         name,
         [f](nb::handle first, nb::handle second, const nb::args& more, Seed seed, nb::int_ offset,
-            std::optional<DType> dtype, std::optional<Device> device) {
+            std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
             if (!PyIndex_Check(first.ptr()) || !PyIndex_Check(second.ptr())) throw nb::next_overload();
             Dims shape{nb::cast<std::int64_t>(first), nb::cast<std::int64_t>(second)};
             for (nb::handle extent : more) shape.push_back(nb::cast<std::int64_t>(extent));
-            return f(shape, draw_of(seed, offset), dtype.value_or(default_dtype()), device.value_or(default_device()));
+            return leaf(
+                f(shape, draw_of(seed, offset), dtype.value_or(default_dtype()), device.value_or(default_device())),
+                requires_grad);
         },
         nb::arg("first"), nb::arg("second"), "more"_a, nb::kw_only(), "seed"_a = nb::none(), "offset"_a = 0,
-        "dtype"_a = nb::none(), "device"_a = nb::none(), nb::sig(separate));
+        "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = false, nb::sig(separate));
     m.def(
         name,
-        [f](const Dims& shape, Seed seed, nb::int_ offset, std::optional<DType> dtype, std::optional<Device> device) {
-            return f(shape, draw_of(seed, offset), dtype.value_or(default_dtype()), device.value_or(default_device()));
+        [f](const Dims& shape, Seed seed, nb::int_ offset, std::optional<DType> dtype, std::optional<Device> device,
+            bool requires_grad) {
+            return leaf(
+                f(shape, draw_of(seed, offset), dtype.value_or(default_dtype()), device.value_or(default_device())),
+                requires_grad);
         },
-        "shape"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(), doc);
+        "shape"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(),
+        "requires_grad"_a = false, doc);
 }
 
 void bind_like(nb::module_& m, const char* name, Float f, const char* doc) {
     m.def(
         name,
         [f, name](const Tensor& input, Seed seed, nb::int_ offset, std::optional<DType> dtype,
-                  std::optional<Device> device) {
+                  std::optional<Device> device, bool requires_grad) {
             const DType wanted = dtype.value_or(input.dtype());
             check<DTypeError>(is_floating(wanted), name, ": dtype: expected a floating-point dtype, got ", wanted);
-            return f(input.shape(), draw_of(seed, offset), wanted, device.value_or(input.device()));
+            return leaf(f(input.shape(), draw_of(seed, offset), wanted, device.value_or(input.device())),
+                        requires_grad);
         },
-        "input"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(), doc);
+        "input"_a, "seed"_a = nb::none(), "offset"_a = 0, "dtype"_a = nb::none(), "device"_a = nb::none(),
+        "requires_grad"_a = false, doc);
 }
 
 }  // namespace
@@ -66,14 +79,14 @@ True
 )");
     bind_float(m, "rand", &rand,
                "def rand(first: int, second: int, *more: int, seed: int | None = None, offset: int = 0, dtype: dtype | "
-               "str | type | None = None, device: device | str | None = None) -> Tensor",
+               "str | type | None = None, device: device | str | None = None, requires_grad: bool = False) -> Tensor",
                "Uniform numbers in [0, 1): a pure function of (seed, offset, index). Without a seed, the default "
                "generator's next draw.\n\nExamples\n--------\n>>> vkml.rand(2, 3).shape\n(2, 3)\n"
                ">>> vkml.rand((2, 3), seed=1).equal(vkml.rand((2, 3), seed=1)).all().item()\nTrue");
     bind_float(
         m, "randn", &randn,
         "def randn(first: int, second: int, *more: int, seed: int | None = None, offset: int = 0, dtype: dtype | "
-        "str | type | None = None, device: device | str | None = None) -> Tensor",
+        "str | type | None = None, device: device | str | None = None, requires_grad: bool = False) -> Tensor",
         "Standard normal numbers: a pure function of (seed, offset, index).\n\nExamples\n--------\n"
         ">>> vkml.randn(2, 3).shape\n(2, 3)");
     bind_like(m, "rand_like", &rand,
