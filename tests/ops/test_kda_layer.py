@@ -281,3 +281,10 @@ def test_what_save_says_of_a_cache_and_a_module(tmp_path):
             vkml.DTypeError, match=r"^save: it: expected .*, got \w+, whose state_dict\(\) can be saved$"
         ):
             vkml.save(tmp_path / "it.safetensors", {"it": value})
+
+
+def test_a_new_cache_wants_a_number_of_sequences() -> None:
+    layer = vkml.nn.KimiDeltaAttention(32, num_heads=1, head_dim=16, device="cpu")
+    for batch, got in ((vkml.ones(2, 3, 32), "Tensor"), (-1, "-1"), (True, "True"), (2.0, "float")):
+        with pytest.raises(vkml.ShapeError, match=f"new_cache: batch: expected a number of sequences, got {got}$"):
+            layer.new_cache(batch)

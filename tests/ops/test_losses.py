@@ -297,6 +297,12 @@ def test_known_values(device: str) -> None:
             "^mse_loss: reduction: expected mean, sum or none, got 'most'$",
         ),
         (
+            lambda t: vkml.cross_entropy(t, vkml.tensor([1.0, 2.0], device="cpu")),
+            "ShapeError",
+            r"^cross_entropy: target: expected int64 or int32 classes, or probabilities of shape \(2, 3\), "
+            r"got float32 of shape \(2,\)$",
+        ),
+        (
             lambda t: vkml.cross_entropy(t, vkml.tensor([1, 2, 3], device="cpu")),
             "ShapeError",
             r"^cross_entropy: target: expected shape \(2,\), got \(3,\)$",

@@ -43,8 +43,10 @@ void check_mask(const Call& call, bool causal) {
     Shape scores = call.lead;
     scores.push_back(call.L);
     scores.push_back(call.S);
-    check(call.mask.ndim() <= scores.size() && broadcast_shapes(kOp, call.mask.shape(), scores) == scores, kOp,
-          ": attn_mask: expected a shape that broadcasts to ", scores, ", got ", call.mask.shape());
+    bool fits = call.mask.ndim() <= scores.size();
+    for (int i = 1; fits && i <= call.mask.ndim(); i++)
+        fits = call.mask.size(-i) == 1 || call.mask.size(-i) == scores[scores.size() - i];
+    check(fits, kOp, ": attn_mask: expected a shape that broadcasts to ", scores, ", got ", call.mask.shape());
 }
 
 Call check_call(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,

@@ -89,8 +89,8 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
         check<DTypeError>(is_floating(target.dtype()),
                           "cross_entropy: target: expected int64 or int32 classes, or probabilities, got ",
                           target.dtype());
-        check(target.shape() == input.shape(), "cross_entropy: target: expected shape ", input.shape(), ", got ",
-              target.shape());
+        check(target.shape() == input.shape(), "cross_entropy: target: expected int64 or int32 classes, or ",
+              "probabilities of shape ", input.shape(), ", got ", target.dtype(), " of shape ", target.shape());
         return with_probabilities(input, target, weight, reduction, label_smoothing);
     }
     const NllProblem problem = problem_of("cross_entropy", input, target, weight, ignore_index);
