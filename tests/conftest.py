@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import sys
 import zlib
@@ -18,6 +19,13 @@ except ImportError:  # a bench machine: its tests are not run there
     settings = None
 
 sys.path.insert(0, str(Path(__file__).parent))  # helpers and op_cases, whatever pytest's import mode
+
+# Run by hand, without PYTHONPATH: then vkml is nothing, or the folder of C++ beside tests. Child processes need it too.
+found = importlib.util.find_spec("vkml")
+if found is None or found.origin is None:
+    python = str(Path(__file__).parent.parent / "python")
+    sys.path.insert(0, python)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [python, os.environ.get("PYTHONPATH")]))
 
 DEVICES = ["cpu", "vulkan:0"]
 

@@ -1,4 +1,4 @@
-"""conv2d: operators.md A.8 against direct loops in float64."""
+"""conv2d against direct loops in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""im2col and col2im: the values of operators.md B.1, and each as the other's transpose."""
+"""im2col and col2im: values against NumPy, and each as the other's transpose."""
 
 from __future__ import annotations
 

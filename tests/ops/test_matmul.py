@@ -1,4 +1,4 @@
-"""matmul: every rank, layout, dtype, pipeline and precision, within the bound of operators.md section 0."""
+"""matmul: every rank, layout, dtype, pipeline and precision, within the error bound of a sum."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def test_exact_is_one_order_everywhere(vulkan: str, precision: None, dtype: str,
 
 
 def reference_exact(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The order of operators.md A.1, written out: f32 products and sums in blocks of 32, then adjacent pairs."""
+    """The order of `exact`, written out: f32 products and sums in blocks of 32, then adjacent pairs."""
     a, b = a.astype(np.float32), b.astype(np.float32)
     sums = []
     for start in range(0, a.shape[1], 32):

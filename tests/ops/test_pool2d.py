@@ -1,4 +1,4 @@
-"""max_pool2d and avg_pool2d: operators.md A.9 and A.10 against loops over windows in float64."""
+"""max_pool2d and avg_pool2d against loops over windows in float64."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ namespace vkml {
 
 enum class DeviceType : std::uint8_t { cpu, vulkan };
 
-/// Where a tensor lives: "cpu", or "vulkan:N" with N the position in `devices()`. "vulkan" is the best real GPU.
+/// Where a tensor lives: "cpu", or "vulkan:N" with N the position among the Vulkan devices; "vulkan" is the first.
 struct Device {
     DeviceType type = DeviceType::cpu;
     std::int16_t index = 0;

@@ -8,7 +8,7 @@
 #include "vkml/runtime/backend.h"
 #include "vkml/runtime/stream.h"
 
-/// Which pipeline a product takes on a GPU: operators.md's rules as a table, the first row that fits wins.
+/// Which pipeline a product takes on a GPU: a table of gemm_choice.cpp, the first row that fits wins.
 namespace vkml {
 
 enum class Pipeline : std::uint8_t {
