@@ -11,7 +11,7 @@ const char* refuses_parts(const GemmProblem& p, Stream& on) {
     if (const char* reason = lacks_cooperative(on.limits(), DType::bf16)) return reason;
     if (p.n < 1024 || p.k < 512) return "N or K is too short for bf16 parts";
     if (p.k > 16 * p.n) return "K is too long against N for bf16 parts, which split no K";
-    // One row takes about the time of gemv_columns below this, where caches help, and twice that above.
+    // A row alone reads an operand out of memory at half the rate of gemv_columns: no more than this is given up.
     if (p.n * p.k > std::int64_t{1} << 26) return "the second operand is too large for few rows by bf16 parts";
     // Six products for one. Devices have 2 to 4 times as many operations in matrices, where FMAs win, or 8 and more.
     constexpr double kLeast = 6;
