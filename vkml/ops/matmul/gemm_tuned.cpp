@@ -12,6 +12,7 @@
 
 #include "vkml/core/error.h"
 #include "vkml/ops/matmul/gemm.h"
+#include "vkml/runtime/device_file.h"
 #include "vkml/runtime/log.h"
 
 namespace vkml {
@@ -41,15 +42,8 @@ struct Place {
 };
 
 Place place_of(Device device) {
-    std::string folder, uuid, driver;
-    for (const auto& [key, value] : vulkan::info(device.index)) {
-        if (key == "pipeline_cache") folder = value;
-        if (key == "device_uuid") uuid = value;
-        if (key == "driver_version") driver = value;
-    }
-    if (folder.empty() || folder == "none") return {};
-    std::string file = uuid + "-" + driver + ".tune";
-    return {std::filesystem::path(folder) / file, "device " + uuid + " " + driver};
+    const DeviceFiles kept = device_files(device);
+    return {kept.file(".tune"), "device " + kept.uuid + " " + kept.driver};
 }
 
 Winners read_winners(Device device) {

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "vkml/core/error.h"
+#include "vkml/runtime/device_file.h"
 #include "vkml/runtime/log.h"
 #include "vkml/runtime/probe/peak_fma.spv.h"
 #include "vkml/runtime/probe/peak_fma_args.h"
@@ -60,17 +60,6 @@ double measure(Stream& on) {
     return matrices / plain;
 }
 
-std::filesystem::path file_of(Device device) {
-    std::string folder, uuid, driver;
-    for (const auto& [key, value] : vulkan::info(device.index)) {
-        if (key == "pipeline_cache") folder = value;
-        if (key == "device_uuid") uuid = value;
-        if (key == "driver_version") driver = value;
-    }
-    if (folder.empty() || folder == "none") return {};
-    return std::filesystem::path(folder) / (uuid + "-" + driver + ".matrices");
-}
-
 std::optional<double> number_in(const std::filesystem::path& file) {
     const std::vector<std::byte> bytes = vulkan::read_cache_file(file);
     double number = 0;
@@ -96,7 +85,8 @@ double matrix_advantage(Stream& on) {
     const std::lock_guard lock(mutex);
     const auto found = measured.find(on.device().index);
     if (found != measured.end()) return found->second;
-    return measured[on.device().index] = kept_number(file_of(on.device()), [&] { return measure(on); });
+    return measured[on.device().index] =
+               kept_number(device_files(on.device()).file(".matrices"), [&] { return measure(on); });
 }
 
 }  // namespace vkml
