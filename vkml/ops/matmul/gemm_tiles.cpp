@@ -115,6 +115,13 @@ std::uint32_t round_up(std::uint64_t value, std::uint64_t to) {
     return static_cast<std::uint32_t>(ceil_div(value, to) * to);
 }
 
+/// Tiles across, tiles down, and `deep` of these.
+Grid tile_grid(Pipeline pipeline, const GemmArgs& args, std::uint32_t deep) {
+    const Tile tile = tile_of(pipeline);
+    return {static_cast<std::uint32_t>(ceil_div(args.n, tile.n)), static_cast<std::uint32_t>(ceil_div(args.m, tile.m)),
+            deep};
+}
+
 /// Where an operand lies and goes; `to` and the padded extents are left open.
 GemmPackArgs pack_args(const GemmArgs& args, bool first) {
     const std::int64_t outer = first ? args.a_outer : args.b_outer, inner = first ? args.a_inner : args.b_inner;
@@ -140,6 +147,14 @@ GemmPackArgs pack_args(const GemmArgs& args, bool first) {
 
 bool reads_along(const GemmPackArgs& pack) { return std::abs(pack.k) <= std::abs(pack.line); }
 
+/// Of 16 bytes, at multiples of 16 bytes.
+bool reads_vectors(const GemmPackArgs& pack, DType dtype) {
+    const bool along = reads_along(pack);
+    const auto per = static_cast<std::int64_t>(16 / itemsize(dtype));
+    return (along ? pack.k : pack.line) == 1 && (along ? pack.line : pack.k) % per == 0 && pack.outer % per == 0 &&
+           pack.inner % per == 0 && pack.from % 16 == 0;
+}
+
 constexpr std::uint32_t kPackThreads = 128, kPackLines = 64, kPackDepth = 32;  // as in gemm_pack.slang
 
 /// How a workgroup reads: the axis that neighbouring threads read along, whether they can in vectors, and how many
@@ -149,10 +164,7 @@ struct PackPlan {
     Grid grid;
 };
 PackPlan plan_pack(const Stream& on, const GemmPackArgs& pack, DType dtype) {
-    const bool along = reads_along(pack);
-    const auto per = static_cast<std::int64_t>(16 / itemsize(dtype));
-    const bool aligned = (along ? pack.k : pack.line) == 1 && (along ? pack.line : pack.k) % per == 0 &&
-                         pack.outer % per == 0 && pack.inner % per == 0 && pack.from % 16 == 0;
+    const bool along = reads_along(pack), aligned = reads_vectors(pack, dtype);
     const std::uint64_t lines = std::uint64_t{pack.batch} * pack.lines_padded;
     const std::uint64_t slices = pack.depth_padded / kPackDepth, tiles = lines / kPackLines * slices;
     const std::uint32_t run = tiles < 16 * std::uint64_t{std::max(on.limits().compute_units, 16u)} ? 1 : 4;
@@ -205,11 +217,6 @@ constexpr Pipeline kRest = Pipeline::coopmat_large;  // the last rows of coopmat
 
 void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline, std::uint32_t parts, bool sums,
                   const Tensor& a, const Tensor& b, const Tensor& c) {
-    const auto grid_of = [&](Pipeline own, std::uint32_t rows) {
-        const Tile tile = tile_of(own);
-        return Grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
-                    static_cast<std::uint32_t>(ceil_div(rows, tile.m)), parts * args.batch};
-    };
     const int layout = args.a_col != 1 ? 2 : args.b_row == 1 ? 1 : 0;
     const bool rounds = rounds_to_bf16(p, pipeline);
     // The activation comes after the last sum.
@@ -219,25 +226,24 @@ void launch_tiles(Stream& on, const Product& p, const GemmArgs& args, Pipeline p
     GemmArgs first = args;
     if (pipeline == Pipeline::coopmat_wide && !sums && args.batch == 1 && args.k % tile_of(kRest).k == 0)
         first.m = wide_rows(args.m, args.n, cooperative().units ? cooperative().units : on.limits().compute_units).rows;
-    on.launch(kernels_of(pipeline)[layout], dtype, spec, grid_of(pipeline, first.m), first, {a, b, p.bias, c}, {c});
+    on.launch(kernels_of(pipeline)[layout], dtype, spec, tile_grid(pipeline, first, parts * args.batch), first,
+              {a, b, p.bias, c}, {c});
     if (first.m == args.m) return;
     GemmArgs rest = args;
     rest.m = args.m - first.m;
     rest.a += static_cast<Address>(first.m * args.a_row) * itemsize(dtype);
     rest.c += std::uint64_t{first.m} * args.n * itemsize(dtype);
-    on.launch_rest(kernels_of(kRest)[layout], dtype, spec, grid_of(kRest, rest.m), rest, {a, b, p.bias}, {c});
+    on.launch_rest(kernels_of(kRest)[layout], dtype, spec, tile_grid(kRest, rest, parts * args.batch), rest,
+                   {a, b, p.bias}, {c});
 }
 
 void launch_parts_few(Stream& on, const Product& p, const GemmArgs& args) {
-    const Tile tile = tile_of(Pipeline::parts_few);
-    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
-                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), args.batch};
     const bool vectors = p.problem.a_along && p.problem.a_aligned && p.problem.b_aligned;
     const Kernel& kernel = parts_few[!vectors ? 2 : p.problem.b_along ? 1 : 0];
     // Rows that the kernel reads and adds: registers that one row does not need would cost it workgroups.
-    const std::uint32_t rows = args.m <= 4 ? 4 : args.m <= 8 ? 8 : tile.m;
-    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation), rows}, grid, args, {p.a, p.b, p.bias},
-              {p.c});
+    const std::uint32_t rows = args.m <= 4 ? 4 : args.m <= 8 ? 8 : tile_of(Pipeline::parts_few).m;
+    on.launch(kernel, DType::f32, Spec{static_cast<std::uint32_t>(p.activation), rows},
+              tile_grid(Pipeline::parts_few, args, args.batch), args, {p.a, p.b, p.bias}, {p.c});
 }
 
 namespace {
@@ -299,11 +305,7 @@ void finish_halves(Stream& on, const Halves& h) {
 }
 
 /// Short lines that can be read in vectors.
-bool fits_split_both(const GemmPackArgs& pack) {
-    const bool along = reads_along(pack);
-    return pack.depth <= 1024 && (along ? pack.k : pack.line) == 1 && (along ? pack.line : pack.k) % 4 == 0 &&
-           pack.from % 16 == 0;
-}
+bool fits_split_both(const GemmPackArgs& pack) { return pack.depth <= 1024 && reads_vectors(pack, DType::f32); }
 
 /// Both operands in one launch, or false where that cannot be.
 bool split_in_one(Stream& on, const Halves& a, const Halves& b) {
@@ -337,8 +339,7 @@ bool split_in_one(Stream& on, const Halves& a, const Halves& b) {
 
 void launch_high(Stream& on, const Product& p, const GemmArgs& args, Pipeline pipeline) {
     const Tile tile = tile_of(pipeline);
-    const Grid grid{static_cast<std::uint32_t>(ceil_div(args.n, tile.n)),
-                    static_cast<std::uint32_t>(ceil_div(args.m, tile.m)), 1};
+    const Grid grid = tile_grid(pipeline, args, 1);
     for (std::uint32_t index = 0; index < args.batch; index++) {
         const std::uint32_t o = index / args.batch_inner, i = index % args.batch_inner;
         GemmArgs one = args;
