@@ -288,3 +288,4 @@ def test_a_new_cache_wants_a_number_of_sequences() -> None:
     for batch, got in ((vkml.ones(2, 3, 32), "Tensor"), (-1, "-1"), (True, "True"), (2.0, "float")):
         with pytest.raises(vkml.ShapeError, match=f"new_cache: batch: expected a number of sequences, got {got}$"):
             layer.new_cache(batch)
+    assert layer.new_cache(np.int64(3)).state.shape[0] == 3

@@ -241,8 +241,8 @@ class KimiDeltaAttention(Module):
 
     def new_cache(self, batch: int, device: Any = None) -> KdaCache:
         """An empty cache for `batch` sequences, on the layer's device unless another is named."""
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 0:
-            kind = f"{batch}" if isinstance(batch, int) else type(batch).__name__
+        if isinstance(batch, bool) or not isinstance(batch, Integral) or batch < 0:
+            kind = f"{batch}" if isinstance(batch, Integral) else type(batch).__name__
             raise _core.ShapeError(f"KimiDeltaAttention.new_cache: batch: expected a number of sequences, got {kind}")
         device = self.q_proj.weight.device if device is None else device
         before, dtype = self.conv_size - 1, self.q_proj.weight.dtype
